@@ -20,6 +20,7 @@ struct SlowKernels {
   std::string what;
   std::optional<std::vector<std::string>> kernels;
   std::optional<std::vector<Framework>> frameworks;
+  std::optional<std::string> launched;
   bool strided = false;
   std::optional<int64_t> width_at_most;
   std::optional<std::vector<std::string>> dtypes;
@@ -28,9 +29,12 @@ struct SlowKernels {
   std::optional<std::string> measured_on;
   std::string source;
 
-  bool holds_for(const OperatorRecord& kernel, std::optional<Framework> of) const {
+  bool holds_for(const OperatorRecord& kernel,
+                 std::optional<Framework> of,
+                 std::string_view launch) const {
     const bool is_of_program = !of;
     return (!measured_on || is_of_program) && (!kernels || contains(*kernels, kernel.name)) &&
+           (!launched || launch.find(*launched) != launch.npos) &&
            (!frameworks || (of && contains(*frameworks, *of))) && (!strided || kernel.is_strided) &&
            (!width_at_most || is_narrow(kernel)) && (!dtypes || contains(*dtypes, kernel.dtype)) &&
            (!other_dtypes || contains(*other_dtypes, kernel.other_dtype));
@@ -47,6 +51,7 @@ void visit_fields(Visitor& visit, SlowKernels& row) {
   visit("what", row.what, "in words");
   visit("kernels", row.kernels, "names of operators or kernels; empty: any");
   visit("frameworks", row.frameworks, "whose runs it is of; empty: any");
+  visit("launched", row.launched, "part of the name of the kernel itself; empty: any");
   visit("strided", row.strided, "only where inputs do not fill memory in the same order");
   visit("width_at_most", row.width_at_most, "of the first input's rows; empty: any");
   visit("dtypes", row.dtypes, "of the first input; empty: any");
@@ -63,6 +68,8 @@ struct GroupedProducts {
   double overlap_exponent = 1;
   double host_seconds = 0;
   std::string source;
+  double torch_share = 1;
+  std::string torch_source;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, GroupedProducts& grouped) {
@@ -71,6 +78,8 @@ void visit_fields(Visitor& visit, GroupedProducts& grouped) {
         "p of (compute^p + memory^p)^(1/p): 1: one after the other, large: side by side");
   visit("host_seconds", grouped.host_seconds, "that the host takes to issue one of them");
   visit("source", grouped.source, "where it was read");
+  visit("torch_share", grouped.torch_share, "of cuBLAS's rate that torch._grouped_mm reaches");
+  visit("torch_source", grouped.torch_source, "where it was read");
 }
 
 struct KernelTables {
@@ -126,9 +135,10 @@ OperatorRecord as_one(const OperatorRecord& product, int64_t count) {
 
 double memory_share(const OperatorRecord& kernel,
                     std::optional<Framework> framework,
-                    const Gpu& gpu) {
+                    const Gpu& gpu,
+                    std::string_view launched) {
   for (const SlowKernels& row : kernel_tables().slow_kernels) {
-    if (row.holds_for(kernel, framework)) return share_on(gpu, row);
+    if (row.holds_for(kernel, framework, launched)) return share_on(gpu, row);
   }
   return 1;
 }
@@ -152,6 +162,23 @@ OperatorPrice kernel_price(const OperatorRecord& kernel,
   price.seconds = std::pow(std::pow(compute, exponent) + std::pow(memory, exponent), 1 / exponent);
   if (memory > compute) price.bound = Bound::kMemory;
   return price;
+}
+
+OperatorRecord as_batch_of_groups(OperatorRecord kernel) {
+  auto& shapes = kernel.shapes;
+  const bool is_known = kernel.name == "aten::_grouped_mm" && shapes.size() == 3 &&
+                        (kernel.dtype == "BFloat16" || kernel.dtype == "Half") &&
+                        shapes[0].size() == 2 && shapes[2].size() == 1 && shapes[2][0] > 0;
+  if (!is_known) return kernel;
+  const int64_t groups = shapes[2][0];
+  if (shapes[1].size() == 3) {
+    shapes = {{groups, shapes[0][0] / groups, shapes[0][1]}, shapes[1]};
+  } else if (shapes[1].size() == 2) {
+    const int64_t part = shapes[0][1] / groups;
+    shapes = {{groups, shapes[0][0], part}, {groups, part, shapes[1][1]}};
+  }
+  kernel.flops /= kernel_tables().grouped.torch_share;
+  return kernel;
 }
 
 double issue_seconds(const OperatorRecord& kernel,

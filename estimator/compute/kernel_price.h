@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "estimator/compute/compute_time.h"
 #include "estimator/compute/gpu_rates.h"
@@ -13,18 +14,25 @@
 namespace estimator {
 
 /// The share of the memory's rate that the kernel reaches on the GPU. `framework` is the plan's, if
-/// a plan was run: some rows hold only for what it ran on. What a kernel needs beyond the time of
-/// its memory is work of the multiprocessors: on a GPU with another memory it takes as long, on one
-/// with other multiprocessors the longer the fewer they are.
+/// a plan was run: some rows hold only for what it ran on. `launched` is the name of the kernel
+/// that the operator launched, if that is known. What a kernel needs beyond the time of its memory
+/// is work of the multiprocessors: on a GPU with another memory it takes as long, on one with other
+/// multiprocessors the longer the fewer they are.
 double memory_share(const OperatorRecord& kernel,
                     std::optional<Framework> framework,
-                    const Gpu& gpu);
+                    const Gpu& gpu,
+                    std::string_view launched = {});
 
 /// The products of a rank's experts that TransformerEngine issues in one call run side by side.
 /// Then it is one product's part of the time of all.
 OperatorPrice kernel_price(const OperatorRecord& kernel,
                            const GpuRates& rates,
                            const ComputeTarget& target);
+
+/// What a torch._grouped_mm of 16-bit elements, of two matrices or of a matrix and one for each
+/// group, is priced as: a batch of products of its groups' mean size, with the FLOPs for which
+/// cuBLAS would take as long. Other operators stay as they are.
+OperatorRecord as_batch_of_groups(OperatorRecord kernel);
 
 /// Seconds that the host takes to issue one kernel: the call, or its part of the call and its own
 /// launch in the loop of that call.

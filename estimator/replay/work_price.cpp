@@ -161,9 +161,10 @@ class PriceList {
                                  : is_attention(record) ? WorkClass::kAttention
                                  : is_matmul(record)    ? WorkClass::kProducts
                                                         : WorkClass::kMemoryBound;
-    const double share = memory_share(record, std::nullopt, rates_.gpu());
-    return {.seconds = operator_price(record, rates_, Dtype::kBf16, share).seconds,
-            .work_class = work_class};
+    const double share = memory_share(record, std::nullopt, rates_.gpu(), work.name);
+    return {
+        .seconds = operator_price(as_batch_of_groups(record), rates_, Dtype::kBf16, share).seconds,
+        .work_class = work_class};
   }
 
   /// A product is bound by its FLOPs or by its bytes. A `rate` of 0 is not known.

@@ -111,6 +111,18 @@ TEST(KernelPrice, OfViewsIsThatOfAPartOfTheMemorysRate) {
   EXPECT_NEAR((fast - launch) / (slow - launch), 0.46, 1e-9);
 }
 
+// Measured on an H200: 2.05 TB/s where the gradients become fp32, 3.7 where they stay as they are.
+TEST(KernelPrice, DependsOnTheKernelThatWasLaunched) {
+  const Gpu& h200 = *find_gpu("h200-sxm");
+  const OperatorRecord cat = kernel("aten::_chunk_cat", "BFloat16", {{1 << 27}}, 1e9);
+  const auto share = [&](const char* launched) {
+    return memory_share(cat, std::nullopt, h200, launched);
+  };
+  EXPECT_DOUBLE_EQ(share("at::native::detail::chunk_cat_cuda_kernel<float, c10::BFloat16>"), 0.52);
+  EXPECT_DOUBLE_EQ(share("at::native::detail::chunk_cat_cuda_kernel<char, char>"), 1);
+  EXPECT_DOUBLE_EQ(share(""), 1) << "it is not known";
+}
+
 // The share of streams that others measured: pytorch pull request 195542 on an A100; NVIDIA's
 // cudnn-frontend, benchmark/norms, on a GB200, whose streams are taken to reach 0.85.
 TEST(KernelPrice, OnOtherGpusIsNearWhatOthersMeasured) {
