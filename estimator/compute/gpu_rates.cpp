@@ -93,10 +93,10 @@ double on_measured_curve(const std::vector<MeasuredStream>& rows, double bytes) 
   return interpolate_log(points, bytes);
 }
 
-/// Whether cuBLAS runs a batch of products on the fp32 units (data/matmul.json), which load single
-/// elements.
-bool is_off_tensor_cores(const MatmulShape& shape) {
-  return shape.batch > 1 && shape.is_misaligned;
+/// Whether the cuBLAS of plans runs a batch of products on the fp32 units (data/matmul.json), which
+/// load single elements.
+bool is_off_tensor_cores(const MatmulShape& shape, Priced priced) {
+  return shape.batch > 1 && shape.is_misaligned && priced == Priced::kOperators;
 }
 
 std::string measured_note(const Calibration& calibration) {
@@ -128,6 +128,7 @@ GpuRates::GpuRates(const Gpu& gpu,
       calibration_(calibration),
       power_(priced == Priced::kKernels && calibration == nullptr ? board_power(gpu) : nullptr),
       matmul_(at_full_speed(matmul_rate(gpu))),
+      matmul_of_single_elements_(priced == Priced::kKernels ? single_element_rate(gpu) : matmul_),
       memory_(memory_rate(gpu)),
       launch_(assumed_launch_cost(gpu, priced)) {
   attention_.by_call = priced == Priced::kKernels;
@@ -153,10 +154,11 @@ double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
                                          Dtype dtype,
                                          bool accumulates) const {
   if (is_of_vectors(shape)) return gpu_.peak_flops(Dtype::kFp32);
-  const Dtype units = is_off_tensor_cores(shape) ? Dtype::kFp32 : dtype;
+  const Dtype units = is_off_tensor_cores(shape, priced_) ? Dtype::kFp32 : dtype;
   MatmulShape loaded = shape;
   loaded.is_misaligned = shape.is_misaligned && units != Dtype::kFp32;
-  return gpu_.peak_flops(units) * matmul_share(matmul_, gpu_, loaded, accumulates) *
+  const MatmulRate& rate = units == Dtype::kFp32 ? matmul_of_single_elements_ : matmul_;
+  return gpu_.peak_flops(units) * matmul_share(rate, gpu_, loaded, accumulates) *
          measured_over_modelled(shape, dtype, accumulates);
 }
 
@@ -166,6 +168,13 @@ double GpuRates::flops_per_second_as_bf16(const std::optional<double>& peak,
   if (is_of_vectors(shape)) return matmul_flops_per_second(shape, Dtype::kFp32, false);
   return *peak * matmul_share(matmul_, gpu_, shape, false) *
          measured_over_modelled(shape, Dtype::kBf16, false);
+}
+
+double GpuRates::fp64_flops_per_second(const MatmulShape& shape) const {
+  const std::optional<double>& peak = gpu_.peak_flops_per_second.fp64;
+  if (!peak) return 0;
+  if (is_of_vectors(shape)) return matmul_flops_per_second(shape, Dtype::kFp32, false);
+  return *peak * matmul_share(matmul_of_single_elements_, gpu_, shape, false);
 }
 
 double GpuRates::float8_flops_per_second(const MatmulShape& shape, Float8Scaling scaling) const {

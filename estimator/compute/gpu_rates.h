@@ -60,6 +60,9 @@ class GpuRates {
   double flops_per_second_as_bf16(const std::optional<double>& peak,
                                   const MatmulShape& shape) const;
 
+  /// Of a product of FP64; 0 if the GPU's rate is not known.
+  double fp64_flops_per_second(const MatmulShape& shape) const;
+
   /// Rate of a product of Float8 matrices. If nothing is published for the GPU and scaling, it has
   /// the share of its peak that bf16 has of its own (assumed). 0 if the GPU has no Float8.
   double float8_flops_per_second(const MatmulShape& shape, Float8Scaling scaling) const;
@@ -88,6 +91,7 @@ class GpuRates {
   const Calibration* calibration_;
   const BoardPower* power_;
   MatmulRate matmul_;
+  MatmulRate matmul_of_single_elements_;
   MemoryRate memory_;
   LaunchCost launch_;
 };

@@ -46,12 +46,14 @@ void visit_fields(Visitor& visit, Float8Row& row) {
 struct Tile {
   int64_t rows = 0, columns = 0;
   double share = 0;
+  bool is_small = false;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, Tile& tile) {
   visit("rows", tile.rows, "of the output");
   visit("columns", tile.columns, "of the output");
   visit("share", tile.share, "of the largest tile's rate: small tiles load more for each product");
+  visit("small", tile.is_small, "only kernels without tensor cores have it");
 }
 
 struct LoopRow {
@@ -73,12 +75,38 @@ void visit_fields(Visitor& visit, LoopRow& row) {
 struct MisalignedRow {
   std::vector<std::string> gpus;
   double share = 1;
+  std::optional<double> share_in_pairs;
   std::string source;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, MisalignedRow& row) {
   visit("gpus", row.gpus, "ids of the GPU database; empty: all others");
   visit("share", row.share, "left when rows are not 16-byte multiples");
+  visit(
+      "share_in_pairs", row.share_in_pairs, "left when they are 4-byte multiples; empty: the same");
+  visit("source", row.source, "where it was read");
+}
+
+/// Kernels of programs without tensor cores.
+struct SingleElements {
+  double start_up_steps = 0;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, SingleElements& loop) {
+  visit("start_up_steps", loop.start_up_steps, "k steps");
+  visit("source", loop.source, "where it comes from");
+}
+
+struct Int8Row {
+  std::vector<std::string> architectures;
+  double share = 1;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, Int8Row& row) {
+  visit("architectures", row.architectures, "of the GPU database");
+  visit("share", row.share, "of the rate that the shares of 16-bit products would give");
   visit("source", row.source, "where it was read");
 }
 
@@ -88,6 +116,8 @@ struct MatmulTables {
   std::vector<Tile> tiles;
   std::string tile_source;
   std::vector<LoopRow> loops;
+  SingleElements single_elements;
+  std::vector<Int8Row> int8;
   std::vector<MisalignedRow> misaligned;
   std::string misaligned_batch_source;
 };
@@ -98,6 +128,8 @@ void visit_fields(Visitor& visit, MatmulTables& tables) {
   visit("tiles", tables.tiles, "output tiles that cuBLAS has");
   visit("tile_source", tables.tile_source, "of the tiles");
   visit("loops", tables.loops, "start-up of a tile's k loop");
+  visit("single_elements", tables.single_elements, "kernels without tensor cores, of programs");
+  visit("int8", tables.int8, "products of INT8");
   visit("misaligned", tables.misaligned, "products whose rows are not 16-byte multiples");
   visit("misaligned_batch_source",
         tables.misaligned_batch_source,
@@ -117,9 +149,10 @@ const LoopRow& loop_of(const Gpu& gpu) {
   return none;
 }
 
-double misaligned_share(const Gpu& gpu) {
+double misaligned_share(const Gpu& gpu, bool is_in_pairs) {
   for (const MisalignedRow& row : matmul_tables().misaligned) {
-    if (row.gpus.empty() || contains(row.gpus, gpu.id)) return row.share;
+    if (!row.gpus.empty() && !contains(row.gpus, gpu.id)) continue;
+    return is_in_pairs ? row.share_in_pairs.value_or(row.share) : row.share;
   }
   return 1;
 }
@@ -134,9 +167,10 @@ double filled(const MatmulShape& shape, int64_t rows, int64_t columns, int64_t m
 }
 
 /// Of the tilings of cuBLAS: how much of the multiprocessors' rate its tiles use.
-double best_tiling(const MatmulShape& shape, int64_t multiprocessors) {
+double best_tiling(const MatmulShape& shape, int64_t multiprocessors, bool has_small_tiles) {
   double best = 0;
   for (const Tile& tile : matmul_tables().tiles) {
+    if (tile.is_small && !has_small_tiles) continue;
     const double fullest = std::max(filled(shape, tile.rows, tile.columns, multiprocessors),
                                     filled(shape, tile.columns, tile.rows, multiprocessors));
     best = std::max(best, tile.share * fullest);
@@ -165,6 +199,20 @@ MatmulRate matmul_rate(const Gpu& gpu) {
   return rate;
 }
 
+MatmulRate single_element_rate(const Gpu& gpu) {
+  MatmulRate rate = matmul_rate(gpu);
+  rate.start_up_steps = matmul_tables().single_elements.start_up_steps;
+  rate.has_small_tiles = true;
+  return rate;
+}
+
+double int8_share(const Gpu& gpu) {
+  for (const Int8Row& row : matmul_tables().int8) {
+    if (contains(row.architectures, gpu.architecture)) return row.share;
+  }
+  return 1;
+}
+
 std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling) {
   for (const Float8Row& row : matmul_tables().float8) {
     if (!contains(row.gpus, gpu.id) || !contains(row.scaling, scaling)) continue;
@@ -180,7 +228,8 @@ std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling) {
 double matmul_shape_share(const MatmulShape& shape,
                           int64_t multiprocessors,
                           double start_up_steps,
-                          bool shares_out_k) {
+                          bool shares_out_k,
+                          bool has_small_tiles) {
   constexpr double kFull = 0.95;
   const int64_t most_parts = shares_out_k ? multiprocessors : 1;
   double best = 0;
@@ -189,7 +238,7 @@ double matmul_shape_share(const MatmulShape& shape,
     if (parts > 1 && steps < start_up_steps) break;
     MatmulShape part = shape;
     part.batch *= parts;
-    const double fullest = best_tiling(part, multiprocessors);
+    const double fullest = best_tiling(part, multiprocessors, has_small_tiles);
     best = std::max(best, fullest * steps / (steps + start_up_steps));
     if (fullest >= kFull) break;
   }
@@ -206,10 +255,11 @@ double matmul_share(const MatmulRate& rate,
                     bool accumulates) {
   const double of_shape =
       rate.best_share *
-      matmul_shape_share(shape, gpu.multiprocessors, rate.start_up_steps, rate.shares_out_k);
+      matmul_shape_share(
+          shape, gpu.multiprocessors, rate.start_up_steps, rate.shares_out_k, rate.has_small_tiles);
   double share = std::min(of_shape, rate.sustained_share);
   if (accumulates) share *= rate.accumulate_share;
-  if (shape.is_misaligned) share *= misaligned_share(gpu);
+  if (shape.is_misaligned) share *= misaligned_share(gpu, shape.is_in_pairs);
   return share;
 }
 

@@ -22,6 +22,7 @@ struct MatmulShape {
   /// are (cuBLAS documentation, "Tensor Core Usage"). Which dims are rows depends on what is
   /// transposed: the tokens of a linear layer never are.
   bool is_misaligned = false;
+  bool is_in_pairs = false;  ///< a misaligned one: they are multiples of 4 bytes
 
   double flops() const {
     return 2.0 * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
@@ -32,10 +33,11 @@ struct MatmulShape {
 /// Shares of the dense peak that matrix products reach on one GPU.
 struct MatmulRate {
   double best_share = 1;  ///< of the best shape for a short time; the shape's share multiplies it
-  double sustained_share = 1;   ///< limit for all shapes, by the board's power over minutes
-  double accumulate_share = 1;  ///< factor when the product is added to an fp32 sum
-  double start_up_steps = 0;    ///< cost of filling and draining a tile's pipeline, in k steps
-  bool shares_out_k = false;    ///< where tiles are few, several sum parts of k (split-K)
+  double sustained_share = 1;    ///< limit for all shapes, by the board's power over minutes
+  double accumulate_share = 1;   ///< factor when the product is added to an fp32 sum
+  double start_up_steps = 0;     ///< cost of filling and draining a tile's pipeline, in k steps
+  bool shares_out_k = false;     ///< where tiles are few, several sum parts of k (split-K)
+  bool has_small_tiles = false;  ///< those of kernels without tensor cores
   Source source = Source::kAssumed;
   std::string note;
 };
@@ -57,6 +59,13 @@ constexpr std::array<EnumName<Float8Scaling>, 4> enum_names(Float8Scaling) {
 /// The rate of a GPU; if nothing is published for it, 0.8 of peak is assumed.
 MatmulRate matmul_rate(const Gpu& gpu);
 
+/// The rate of kernels without tensor cores, on the units of fp32 or FP64: smaller tiles, and loops
+/// that start at once.
+MatmulRate single_element_rate(const Gpu& gpu);
+
+/// The factor on products of INT8, of those that have the rate of 16-bit products.
+double int8_share(const Gpu& gpu);
+
 /// The rate of Float8 products, as shares of the Float8 peak; empty if nothing is published.
 std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling);
 
@@ -66,7 +75,8 @@ std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling);
 double matmul_shape_share(const MatmulShape& shape,
                           int64_t multiprocessors,
                           double start_up_steps,
-                          bool shares_out_k = false);
+                          bool shares_out_k = false,
+                          bool has_small_tiles = false);
 
 /// Whether a product has a vector on one side, or is an outer product of two. cuBLAS runs these on
 /// the fp32 units (its gemv kernels), where they wait for memory: they fill no tile.

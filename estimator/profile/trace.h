@@ -80,6 +80,7 @@ struct TraceWork {
   bool uses_tf32 = false;      ///< of a product of fp32 matrices
   int64_t scale_mode = 0;      ///< of a product, cublasLtMatmulMatrixScale_t; 0: one scale a matrix
   bool is_misaligned = false;  ///< of a product: as in MatmulShape
+  int64_t alignment = 0;       ///< of a product: as in onerank_virtual_gpu_product
   bool is_pageable = false;    ///< of a copy: the host's memory is not page-locked
   int64_t communicator = -1;   ///< place among the program's communicators
   std::vector<TraceMessage> messages;
@@ -115,6 +116,11 @@ void visit_fields(Visitor& visit, TraceWork& work) {
         work.is_misaligned,
         "a product with rows in memory, distances of rows or addresses that are no multiples of 16 "
         "bytes");
+  visit("alignment",
+        work.alignment,
+        {"of a product, of which its rows in memory, their distances and addresses are multiples; "
+         "0: it does not matter",
+         kBytes});
   visit("pageable", work.is_pageable, "a copy whose memory of the host is not page-locked");
   visit(
       "communicator", work.communicator, {"place in program.communicators, or -1", kMemberOrNone});

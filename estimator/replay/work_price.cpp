@@ -196,8 +196,10 @@ class PriceList {
       return rates_.float8_flops_per_second(shape, scaling_of(work.scale_mode));
     }
     if (is_one_of(work.dtype, {"Double", "ComplexDouble"}))
-      return rates_.flops_per_second_as_bf16(peak.fp64, shape);
-    if (work.dtype == "Char") return rates_.flops_per_second_as_bf16(peak.int8, shape);
+      return rates_.fp64_flops_per_second(shape);
+    if (work.dtype == "Char") {
+      return rates_.flops_per_second_as_bf16(peak.int8, shape) * int8_share(rates_.gpu());
+    }
     if (!is_one_of(work.dtype, {"Float", "ComplexFloat"})) return 0;
     return work.uses_tf32 ? rates_.flops_per_second_as_bf16(peak.tf32, shape)
                           : rates_.matmul_flops_per_second(shape, Dtype::kFp32, false);
@@ -205,13 +207,14 @@ class PriceList {
 
   /// Kernels of FP64 and of complex numbers load single elements.
   static MatmulShape product_shape(const TraceWork& work) {
-    constexpr int64_t kWidest = 4;
+    constexpr int64_t kWidest = 4, kPair = 4;
     const std::vector<int64_t>& sizes = work.shapes.front();
     return {.batch = std::max<int64_t>(1, sizes[0]),
             .m = std::max<int64_t>(1, sizes[1]),
             .n = std::max<int64_t>(1, sizes[2]),
             .k = std::max<int64_t>(1, sizes[3]),
-            .is_misaligned = work.is_misaligned && bytes_of_element(work.dtype) <= kWidest};
+            .is_misaligned = work.is_misaligned && bytes_of_element(work.dtype) <= kWidest,
+            .is_in_pairs = work.alignment >= kPair};
   }
 
   WorkPrice product(const TraceWork& work) const {

@@ -64,6 +64,7 @@ std::string readable_name(const char* mangled) {
 }
 
 TraceWork product_work(const onerank_virtual_gpu_product& product) {
+  constexpr int kVectorBytes = 16;
   // cuBLAS is column-major: the product that PyTorch asked for is the transposed one.
   return {.kind = WorkKind::kProduct,
           .name = "cublas",
@@ -77,7 +78,8 @@ TraceWork product_work(const onerank_virtual_gpu_product& product) {
           .accumulates = product.accumulates != 0,
           .uses_tf32 = product.uses_tf32 != 0,
           .scale_mode = product.scale_mode,
-          .is_misaligned = product.is_misaligned != 0};
+          .is_misaligned = product.alignment != 0 && product.alignment < kVectorBytes,
+          .alignment = product.alignment};
 }
 
 TraceWork attention_work(const onerank_virtual_gpu_event& event,

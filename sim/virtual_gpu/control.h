@@ -89,9 +89,10 @@ struct onerank_virtual_gpu_product {
   int accumulates;  ///< 1: it is added to what the result holds
   int uses_tf32;    ///< 1: fp32 products may be rounded to TF32
   int scale_mode;   ///< of the first matrix, a number of cublasLtMatmulMatrixScale_t; 0: one scale
-  /// 1: rows of a matrix in memory, their distance, or an address are no multiples of 16 bytes, so
-  /// tensor cores run below their full rate. cuDNN pads, and never says so.
-  int is_misaligned;
+  /// Bytes, at most 16, of which the rows of all matrices in memory, their distances and addresses
+  /// are multiples; 0: it does not matter, since cuDNN pads. Below 16 tensor cores run below their
+  /// full rate.
+  int alignment;
   /// Bytes that it reads and writes; 0: those of the three matrices. A convolution moves its three
   /// tensors, and reads each input for several rows.
   int64_t bytes;

@@ -1,5 +1,6 @@
 #include <cuda.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "sim/virtual_gpu/cublas/product.h"
@@ -38,12 +39,12 @@ struct MatrixLayout {
   int64_t batch_stride = 0;
 };
 
-bool is_misaligned(const MatrixLayout& layout, const void* address) {
-  return virtual_gpu::is_misaligned({.address = address,
-                                     .type = layout.type,
-                                     .rows = static_cast<int64_t>(layout.rows),
-                                     .leading_dim = layout.leading_dim,
-                                     .batch_stride = layout.batch_stride});
+int alignment(const MatrixLayout& layout, const void* address) {
+  return virtual_gpu::alignment({.address = address,
+                                 .type = layout.type,
+                                 .rows = static_cast<int64_t>(layout.rows),
+                                 .leading_dim = layout.leading_dim,
+                                 .batch_stride = layout.batch_stride});
 }
 
 struct HeuristicResult {
@@ -204,8 +205,8 @@ cublasStatus_t cublasLtMatmul(cublasHandle_t,
            virtual_gpu::is_not_zero(beta, description->pointer_mode, description->compute),
        .uses_tf32 = a->type == CUDA_R_32F && description->compute == CUBLAS_COMPUTE_32F_FAST_TF32,
        .scale_mode = description->scale_mode,
-       .is_misaligned = is_misaligned(*a, address_a) || is_misaligned(*b, address_b) ||
-                        is_misaligned(*d, address_d)},
+       .alignment = std::min(
+           {alignment(*a, address_a), alignment(*b, address_b), alignment(*d, address_d)})},
       stream);
 }
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "sim/virtual_gpu/cublas/product.h"
 
 /// Every matrix product of cuBLAS: counted by its shape and told, nothing else. Parameters after
@@ -28,18 +30,18 @@ struct Call {
   Compute compute;
 };
 
-bool is_misaligned(const Operand& operand, int rows) {
-  return virtual_gpu::is_misaligned({.address = operand.address,
-                                     .type = operand.type,
-                                     .rows = rows,
-                                     .leading_dim = operand.leading_dim,
-                                     .batch_stride = operand.batch_stride});
+int alignment(const Operand& operand, int rows) {
+  return virtual_gpu::alignment({.address = operand.address,
+                                 .type = operand.type,
+                                 .rows = rows,
+                                 .leading_dim = operand.leading_dim,
+                                 .batch_stride = operand.batch_stride});
 }
 
-bool is_misaligned(const Call& call) {
-  return is_misaligned(call.a, call.operation_a == CUBLAS_OP_N ? call.m : call.k) ||
-         is_misaligned(call.b, call.operation_b == CUBLAS_OP_N ? call.k : call.n) ||
-         is_misaligned(call.c, call.m);
+int alignment(const Call& call) {
+  return std::min({alignment(call.a, call.operation_a == CUBLAS_OP_N ? call.m : call.k),
+                   alignment(call.b, call.operation_b == CUBLAS_OP_N ? call.k : call.n),
+                   alignment(call.c, call.m)});
 }
 
 cublasStatus_t run(const Call& call) {
@@ -54,7 +56,7 @@ cublasStatus_t run(const Call& call) {
        .result_type = call.c.type,
        .accumulates = virtual_gpu::is_not_zero(call.beta, call.handle->pointer_mode, call.compute),
        .uses_tf32 = call.a.type == CUDA_R_32F && may_use_tf32,
-       .is_misaligned = is_misaligned(call)},
+       .alignment = alignment(call)},
       call.handle->stream);
 }
 

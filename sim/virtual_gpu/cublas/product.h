@@ -50,13 +50,16 @@ constexpr int64_t bits_of_element(cudaDataType type) {
   }
 }
 
-/// Whether tensor cores load it at less than full rate: its rows, the distances and the address
-/// must be multiples of 16 bytes (cuBLAS documentation, "Tensor Core Usage").
-inline bool is_misaligned(const StoredMatrix& matrix) {
-  constexpr int64_t kVectorBits = 128;
-  const int64_t elements = matrix.rows | matrix.leading_dim | matrix.batch_stride;
-  return elements * bits_of_element(matrix.type) % kVectorBits != 0 ||
-         reinterpret_cast<uintptr_t>(matrix.address) % (kVectorBits / 8) != 0;
+/// Bytes, at most 16, of which its rows, the distances and the address are multiples. Tensor cores
+/// load it at full rate only if these are 16 (cuBLAS documentation, "Tensor Core Usage").
+inline int alignment(const StoredMatrix& matrix) {
+  constexpr uint64_t kByteBits = 8, kVectorBits = 16 * kByteBits;
+  const auto elements =
+      static_cast<uint64_t>(matrix.rows | matrix.leading_dim | matrix.batch_stride);
+  const auto element_bits = static_cast<uint64_t>(bits_of_element(matrix.type));
+  const uint64_t bits = elements * element_bits | kVectorBits |
+                        reinterpret_cast<uintptr_t>(matrix.address) * kByteBits;
+  return static_cast<int>((bits & -bits) / kByteBits);
 }
 
 inline cublasStatus_t run_product(const onerank_virtual_gpu_product& product, cudaStream_t stream) {

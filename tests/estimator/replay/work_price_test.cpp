@@ -71,11 +71,13 @@ TEST_F(WorkPriceTest, OfSinglePrecisionIsNotThatOfUnalignedTensorCores) {
     work.shapes = {{1, 700, words, 200}};
     work.flops = 2.0 * 700 * 200 * static_cast<double>(words);
     work.uses_tf32 = uses_tf32;
-    work.is_misaligned = words * (std::string(dtype) == "Float" ? 4 : 2) % 16 != 0;
+    const int64_t row = words * (std::string(dtype) == "Float" ? 4 : 2);
+    work.is_misaligned = row % 16 != 0;
+    work.alignment = row & -row;
     return price(work).seconds - launch();
   };
   EXPECT_NEAR(seconds(18334, "Float", false) / seconds(18332, "Float", false), 1, 0.01);
-  EXPECT_GT(seconds(18334, "Float", true), 5 * seconds(18332, "Float", true));
+  EXPECT_GT(seconds(18334, "Float", true), 2.5 * seconds(18332, "Float", true));
   EXPECT_NEAR(seconds(18334, "BFloat16", false) / seconds(18332, "BFloat16", false), 1, 0.01);
 }
 
@@ -126,7 +128,8 @@ TEST_F(WorkPriceTest, OfFp64AndInt8HasTheShareOfTheirPeakThatBf16Has) {
   const WorkPrice fp64 = price(product("Double", "Double"));
   EXPECT_NEAR((fp64.seconds - launch()) / bf16, 989.4 / 67, 1e-6);
   EXPECT_EQ(fp64.source, Source::kAssumed);
-  EXPECT_NEAR((price(product("Char", "Int")).seconds - launch()) / bf16, 989.4 / 1979, 1e-6);
+  EXPECT_NEAR((price(product("Char", "Int")).seconds - launch()) / bf16, 989.4 / 1979 / 0.6, 1e-6)
+      << "cuBLAS has Ampere's kernels";
   TraceWork complex = product("ComplexFloat", "ComplexFloat");
   complex.flops *= 4;
   EXPECT_NEAR(price(complex).seconds - launch(),
@@ -138,11 +141,49 @@ TEST_F(WorkPriceTest, OfAMisalignedProductIsLonger) {
   TraceWork odd = product("BFloat16");
   const double aligned = price(odd).seconds - launch();
   odd.is_misaligned = true;
+  odd.alignment = 2;
   EXPECT_NEAR(aligned / (price(odd).seconds - launch()), 0.13, 1e-9);
+  odd.alignment = 4;
+  EXPECT_NEAR(aligned / (price(odd).seconds - launch()), 0.35, 1e-9);
   TraceWork fp64 = product("Double", "Double");
   const double of_fp64 = price(fp64).seconds;
   fp64.is_misaligned = true;
   EXPECT_EQ(price(fp64).seconds, of_fp64) << "its kernels load single elements";
+}
+
+// Measured on an H200: batches of fp32 of 1,024 x 1,024 x 64 in 0.78 and 0.75 ms, of 16 x 16 x 16
+// in 40 and 43 us, of 8 x 8 x 8 in 123 and 130; of bf16 of 1,001 x 1,001 x 108 in 0.32 and 0.30 ms.
+TEST_F(WorkPriceTest, OfABatchOfSmallProductsIsThatOfSmallTilesAndShortLoops) {
+  const auto seconds = [&](const char* dtype, int64_t batch, int64_t side, int64_t k) {
+    TraceWork work = product(dtype, dtype);
+    work.shapes = {{batch, side, side, k}};
+    work.flops = 2.0 * static_cast<double>(batch * side * side * k);
+    work.is_misaligned = side % 8 != 0;
+    work.alignment = 2;
+    return price(work).seconds;
+  };
+  EXPECT_NEAR(seconds("Float", 192, 1024, 64) / 0.77e-3, 1, 0.25);
+  EXPECT_NEAR(seconds("Float", 16384, 16, 16) / 42e-6, 1, 0.5);
+  EXPECT_NEAR(seconds("Float", 65536, 8, 8) / 126e-6, 1, 0.5);
+  EXPECT_LT(seconds("BFloat16", 96, 1001, 108), 0.7e-3) << "1.26 ms without tensor cores";
+}
+
+// Measured on an H200: 64 experts of 1,408 x 2,048 with 512 tokens each, 346 us forward and 444 for
+// the weight; 8 of 14,336 x 4,096 with 2,048 tokens 2.98 ms.
+TEST_F(WorkPriceTest, OfGroupedProductsIsThatOfABatchInOneKernel) {
+  const auto seconds = [&](const std::vector<std::vector<int64_t>>& shapes, double flops) {
+    return price({.name = "cutlass",
+                  .operator_name = "aten::_grouped_mm",
+                  .dtype = "BFloat16",
+                  .shapes = shapes,
+                  .flops = flops,
+                  .bytes_source = BytesSource::kOperator})
+        .seconds;
+  };
+  const double small = 2.0 * 32768 * 1408 * 2048, large = 2.0 * 16384 * 14336 * 4096;
+  EXPECT_NEAR(seconds({{32768, 2048}, {64, 2048, 1408}, {64}}, small) / 346e-6, 1, 0.15);
+  EXPECT_NEAR(seconds({{1408, 32768}, {32768, 2048}, {64}}, small) / 444e-6, 1, 0.15);
+  EXPECT_NEAR(seconds({{16384, 4096}, {8, 4096, 14336}, {8}}, large) / 2.98e-3, 1, 0.15);
 }
 
 // pytorch pull request 138018: 1.4 GB/s to pageable memory.
@@ -169,6 +210,11 @@ TEST_F(WorkPriceTest, OfAKernelIsThatOfItsBytes) {
       price({.name = "triton", .bytes = 1 << 30, .bytes_source = BytesSource::kParameters});
   EXPECT_DOUBLE_EQ(triton.seconds, known.seconds);
   EXPECT_EQ(triton.source, Source::kAssumed);
+  const WorkPrice dropout = price({.name = "triton_poi_fused_native_dropout_0",
+                                   .shapes = {{1 << 28}},
+                                   .bytes = 1 << 30,
+                                   .bytes_source = BytesSource::kParameters});
+  EXPECT_NEAR(dropout.seconds - launch(), (1 << 28) / 3.1e11, 1e-9) << "by its elements";
   const WorkPrice unknown = price({.name = "extension", .bytes_source = BytesSource::kNothing});
   EXPECT_FALSE(unknown.is_known);
   EXPECT_DOUBLE_EQ(unknown.seconds, launch());
@@ -210,11 +256,6 @@ TEST_F(WorkPriceTest, OfCudnnsAttentionIsItsOwn) {
   EXPECT_DOUBLE_EQ(
       of_blackwell.attention_flops_per_second(shape),
       attention_rate(*find_gpu("b200-sxm"), shape, {Attention::kFused}).flops_per_second);
-  const WorkPrice dropout = price({.name = "triton_poi_fused_native_dropout_0",
-                                   .shapes = {{1 << 28}},
-                                   .bytes = 1 << 30,
-                                   .bytes_source = BytesSource::kParameters});
-  EXPECT_NEAR(dropout.seconds - launch(), (1 << 28) / 3.1e11, 1e-9) << "by its elements";
 
   work.operator_name = "aten::_scaled_dot_product_cudnn_attention_backward";
   work.shapes = {query, query, key, key};

@@ -125,11 +125,11 @@ struct Bf16Product {
   uintptr_t a = 0;
 };
 
-bool is_misaligned(cublasHandle_t handle, const Bf16Product& product) {
+int alignment(cublasHandle_t handle, const Bf16Product& product) {
   static int told;
   told = -1;
   onerank_virtual_gpu_set_event_sink(
-      [](const onerank_virtual_gpu_event* event, void*) { told = event->product->is_misaligned; },
+      [](const onerank_virtual_gpu_event* event, void*) { told = event->product->alignment; },
       nullptr);
   EXPECT_EQ(cublasGemmStridedBatchedEx(handle,
                                        product.operation_a,
@@ -157,25 +157,25 @@ bool is_misaligned(cublasHandle_t handle, const Bf16Product& product) {
             CUBLAS_STATUS_SUCCESS);
   onerank_virtual_gpu_set_event_sink([](const onerank_virtual_gpu_event*, void*) {}, nullptr);
   EXPECT_NE(told, -1);
-  return told == 1;
+  return told;
 }
 
 // cuBLAS documentation, "Tensor Core Usage". 4,095 tokens of a linear layer of 4,096 by 8,192 are n
 // in forward and in the gradient of the input, k in that of the weight.
-TEST_F(Cublas, TellsWhetherRowsDistancesAndAddressesAreMultiplesOf16Bytes) {
+TEST_F(Cublas, TellsOfHowManyBytesRowsDistancesAndAddressesAreMultiples) {
   constexpr auto kN = CUBLAS_OP_N, kT = CUBLAS_OP_T;
   const Bf16Product forward = {kT, kN, 8192, 4095, 4096, 4096, 4096, 8192};
-  EXPECT_FALSE(is_misaligned(handle_, forward));
-  EXPECT_FALSE(is_misaligned(handle_, {kN, kN, 4096, 4095, 8192, 4096, 8192, 4096}));
-  EXPECT_FALSE(is_misaligned(handle_, {kN, kT, 4096, 8192, 4095, 4096, 8192, 4096}));
-  EXPECT_TRUE(is_misaligned(handle_, {kT, kN, 8191, 4096, 4096, 4096, 4096, 8191})) << "result";
-  EXPECT_TRUE(is_misaligned(handle_, {kT, kN, 8192, 4096, 4095, 4095, 4095, 8192})) << "both";
+  EXPECT_EQ(alignment(handle_, forward), 16);
+  EXPECT_EQ(alignment(handle_, {kN, kN, 4096, 4095, 8192, 4096, 8192, 4096}), 16);
+  EXPECT_EQ(alignment(handle_, {kN, kT, 4096, 8192, 4095, 4096, 8192, 4096}), 16);
+  EXPECT_EQ(alignment(handle_, {kT, kN, 8191, 4096, 4096, 4096, 4096, 8191}), 2) << "result";
+  EXPECT_EQ(alignment(handle_, {kT, kN, 8192, 4096, 4095, 4095, 4095, 8192}), 2) << "both";
   Bf16Product view = forward;
   view.ldb = 4100;
-  EXPECT_TRUE(is_misaligned(handle_, view)) << "distance";
+  EXPECT_EQ(alignment(handle_, view), 8) << "distance";
   view = forward;
   view.a = 2;
-  EXPECT_TRUE(is_misaligned(handle_, view)) << "address";
+  EXPECT_EQ(alignment(handle_, view), 2) << "address";
 }
 
 TEST_F(Cublas, RemembersItsModes) {
