@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
 #include "estimator/cluster/program_tokens.h"
@@ -122,6 +123,9 @@ constexpr const char* kNoStep =
     "run a program that takes at least one step of an optimizer of torch.optim. If this program "
     "should have, it may wait for flags that an absent root broadcasts: run the first rank of its "
     "group (--rank 0). Of a program that only infers, the peaks are reported without a verdict";
+constexpr const char* kNoBackward =
+    "see whether the model and its inputs are on that device, and whether backward() is called. Of "
+    "a program that trains on the CPU, or only infers, the peaks are reported without a verdict";
 constexpr const char* kNotRecorded = "leave out --no-recording";
 constexpr const char* kNothingAllocated =
     "see whether the program moves its model to the device cuda, through PyTorch's allocator";
@@ -135,6 +139,11 @@ const OtherDevice* fuller_device(const RankProfile& profile) {
     if (device.reserved_peak_bytes > profile.peak.reserved_bytes) return &device;
   }
   return nullptr;
+}
+
+/// On the followed device.
+bool ran_backward(const ProgramRecord& program) {
+  return contains(program.backward_devices, program.device_index);
 }
 
 }  // namespace
@@ -174,6 +183,9 @@ std::optional<Problem> lacks_verdict(const RankProfile& profile) {
                    kOtherDevice);
   }
   if (program.optimizer_steps == 0) return problem("no optimizer step was seen", kNoStep);
+  if (!ran_backward(program)) {
+    return problem(fmt::format("no backward ran on cuda:{}", program.device_index), kNoBackward);
+  }
   if (find_gpu(profile.device.gpu) == nullptr) {
     return problem(
         fmt::format("what {} holds outside PyTorch's allocator is not known", profile.device.name),

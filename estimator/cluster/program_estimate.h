@@ -70,9 +70,9 @@ void visit_fields(Visitor& visit, ProgramEstimate& estimate) {
 int64_t program_outside_bytes(const Gpu& gpu);
 
 /// Why there is no verdict for the program's rank, and what to do about it: it was not followed,
-/// stepped no optimizer, allocated nothing, had most of its memory on a device that was not
-/// followed, or ran on a GPU that is not in the database. Empty if there is a verdict; a rank that
-/// ran out of memory always has one.
+/// stepped no optimizer, ran no backward on the device, allocated nothing, had most of its memory
+/// on a device that was not followed, or ran on a GPU that is not in the database. Empty if there
+/// is a verdict; a rank that ran out of memory always has one.
 std::optional<Problem> lacks_verdict(const RankProfile& profile);
 
 /// If the rank ran out of memory within the limit, says where: "rank 3 ran out of 79.19 GiB in

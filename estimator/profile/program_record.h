@@ -164,6 +164,7 @@ struct ProgramRecord {
   int64_t gpus_per_node = 8;
   int64_t device_index = 0;
   std::vector<OtherDevice> other_devices;
+  std::vector<int64_t> backward_devices;  ///< that gave memory to nodes of autograd
   int64_t outside_bytes = 0;
   int64_t optimizer_steps = 0;
   int64_t recorded_iteration = 0;
@@ -186,6 +187,9 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("gpus_per_node", program.gpus_per_node, {"devices of the virtual machine", kGpusOfNode});
   visit("device_index", program.device_index, {"the device that the process used first", kCount});
   visit("other_devices", program.other_devices, "that the process used too");
+  visit("backward_devices",
+        program.backward_devices,
+        {"devices on which a backward ran: those that gave it memory", kCount});
   visit("outside_bytes",
         program.outside_bytes,
         {"bytes of the virtual GPU that were not free, for CUDA's context and libraries", kBytes});

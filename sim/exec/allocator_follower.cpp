@@ -26,6 +26,9 @@ c10::CachingDeviceAllocator::DeviceStats stats_of(int device) {
   return allocator()->getDeviceStats(static_cast<c10::DeviceIndex>(device));
 }
 
+/// On this thread, one inside the other.
+thread_local int running_nodes = 0;
+
 AllocatorRecord larger(const AllocatorRecord& a, const AllocatorRecord& b) {
   return {.requested_peak_bytes = std::max(a.requested_peak_bytes, b.requested_peak_bytes),
           .active_peak_bytes = std::max(a.active_peak_bytes, b.active_peak_bytes),
@@ -97,6 +100,15 @@ AllocatorRecord AllocatorFollower::allocator_record() const {
   return allocator_;
 }
 
+void AllocatorFollower::node_started() { ++running_nodes; }
+
+void AllocatorFollower::node_finished() { --running_nodes; }
+
+std::vector<int64_t> AllocatorFollower::backward_devices() const {
+  const std::lock_guard lock(mutex_);
+  return {backward_devices_.begin(), backward_devices_.end()};
+}
+
 /// The first change of all decides.
 bool AllocatorFollower::is_followed(const Entry& entry) {
   int none = kNoDevice;
@@ -115,6 +127,10 @@ void AllocatorFollower::changes(const Entry& entry) {
   // its own), nor do the notes about blocks that torch 2.15 added behind OOM.
   if (entry.action_ == Entry::SNAPSHOT || entry.action_ > Entry::OOM) return;
   on_change_(entry);
+  if (entry.action_ == Entry::ALLOC && running_nodes > 0) {
+    const std::lock_guard lock(mutex_);
+    backward_devices_.insert(entry.device_);
+  }
   if (!is_followed(entry)) {
     const int64_t reserved_bytes = stats_of(entry.device_).reserved_bytes[kAllPools].current;
     const std::lock_guard lock(mutex_);

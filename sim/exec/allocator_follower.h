@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "estimator/profile/rank_profile.h"
@@ -47,6 +48,13 @@ class AllocatorFollower {
   std::optional<FailedRequest> first_failure() const;
   int64_t count_failures() const { return failures_; }
 
+  /// A node of autograd begins, and ends, on this thread. A device that gives it memory computes
+  /// gradients: those cannot be made without.
+  static void node_started();
+  static void node_finished();
+  /// The devices that did so.
+  std::vector<int64_t> backward_devices() const;
+
   /// The device that is followed; -1 before one was used.
   int device() const { return device_; }
   /// All other devices that were used.
@@ -82,6 +90,7 @@ class AllocatorFollower {
   std::optional<FailedRequest> first_failure_;
   estimator::AllocatorRecord allocator_;
   std::map<int, int64_t> other_reserved_bytes_;  // by device
+  std::set<int64_t> backward_devices_;
 };
 
 }  // namespace sim

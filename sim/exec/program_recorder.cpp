@@ -188,6 +188,7 @@ void ProgramRecorder::parameters_gathered(const at::RecordFunction& copy_out) {
 
 void ProgramRecorder::node_started(const at::RecordFunction& node) {
   tracker_.node_started(node);
+  memory_.node_started();
   backward_runs();
 }
 
@@ -203,7 +204,10 @@ void ProgramRecorder::backward_runs() {
   end_program();
 }
 
-void ProgramRecorder::node_finished() { tracker_.node_finished(); }
+void ProgramRecorder::node_finished() {
+  memory_.node_finished();
+  tracker_.node_finished();
+}
 
 void ProgramRecorder::optimizer_made() {
   const Boundary here = boundary();
@@ -578,6 +582,7 @@ ProgramRecord ProgramRecorder::program_record() const {
   record.recorded = settings_.record;
   record.device_index = std::max(0, memory_.device());
   record.other_devices = memory_.other_devices();
+  record.backward_devices = memory_.backward_devices();
   if (gpu_) record.outside_bytes = static_cast<int64_t>(gpu_.outside_bytes());
   record.gpus_per_node = settings_.gpus_per_node;
   record.optimizer_steps = phases_.iteration();

@@ -18,7 +18,8 @@ RankProfile trained() {
                     .total_bytes = find_gpu("h100-sxm")->memory_bytes};
   profile.plan = Json::object();
   profile.peak = {.allocated_bytes = 70 * kGiB, .reserved_bytes = 72 * kGiB};
-  profile.program = ProgramRecord{.command = {"python", "train.py"}, .optimizer_steps = 2};
+  profile.program = ProgramRecord{
+      .command = {"python", "train.py"}, .backward_devices = {0}, .optimizer_steps = 2};
   return profile;
 }
 
@@ -42,6 +43,15 @@ TEST(ProgramVerdict, IsNotGivenWithoutAStepOrMemoryOrRecording) {
   profile.program->recorded = false;
   EXPECT_THAT(why(profile), HasSubstr("nothing was recorded"));
   EXPECT_THROW(estimate_program({profile}), UserError);
+}
+
+// A model that was left on the CPU, with a tensor on the GPU; inference beside an optimizer.
+TEST(ProgramVerdict, IsNotGivenWhereNoBackwardRanOnTheDevice) {
+  RankProfile profile = trained();
+  profile.program->backward_devices = {};
+  EXPECT_EQ(why(profile), "no verdict on rank 0: no backward ran on cuda:0");
+  profile.program->backward_devices = {1};
+  EXPECT_THAT(why(profile), HasSubstr("no backward ran on cuda:0"));
 }
 
 TEST(ProgramVerdict, OfWhatNeededMoreThanThereIsNeedsNoStep) {

@@ -41,6 +41,7 @@ inline RankProfile small_program() {
   rank.profile.peak = {.allocated_bytes = kOneGib, .reserved_bytes = kOneGib};
   rank.profile.program->command = {"python", "train.py"};
   rank.profile.program->optimizer_steps = 2;
+  rank.profile.program->backward_devices = {0};
   return rank.profile;
 }
 

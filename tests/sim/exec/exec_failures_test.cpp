@@ -132,6 +132,15 @@ TEST_F(ExecFailures, CountsAfterTheLastStepEndTheProgramAsTheStepWould) {
   EXPECT_EQ(run_program("evaluates.py", {"--steps", "2"}).exit_code, 3);
 }
 
+TEST_F(ExecFailures, TrainingOnTheHostGetsNoVerdict) {
+  const ProgramResult result = run_program("trains_on_host.py", {});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("fits")));
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("error: no verdict on rank 0: no backward ran on cuda:0"),
+                    HasSubstr("see whether the model and its inputs are on that device")));
+}
+
 TEST_F(ExecFailures, OneProcessOnAllDevicesIsRefused) {
   const ProgramResult all = run_program("data_parallel.py", {});
   EXPECT_EQ(all.exit_code, 2);
