@@ -158,8 +158,28 @@ RankClassEstimate class_memory(const Plan& plan,
   return row;
 }
 
+namespace {
+
+/// What the virtual GPU was asked for by others than PyTorch's allocator.
+std::optional<MemoryTerm> other_libraries(const ProgramRecord& program) {
+  const int64_t bytes = program.other_libraries_bytes;
+  if (bytes == 0) return std::nullopt;
+  return MemoryTerm{.name = "other libraries",
+                    .value_bytes = bytes,
+                    .low_bytes = bytes,
+                    .high_bytes = bytes,
+                    .source = Source::kSimulated,
+                    .note =
+                        "taken with calls of CUDA beside PyTorch's allocator, when most of the "
+                        "virtual GPU was in use"};
+}
+
+}  // namespace
+
 RankClassEstimate program_memory(const RankProfile& profile, const Gpu& gpu, const Fabric& fabric) {
-  RankClassEstimate row = row_of(profile, context_terms(gpu, MemoryConfig().cuda_module_loading));
+  std::vector<MemoryTerm> outside = context_terms(gpu, MemoryConfig().cuda_module_loading);
+  if (auto others = other_libraries(*profile.program)) outside.push_back(std::move(*others));
+  RankClassEstimate row = row_of(profile, std::move(outside));
   row.count = 1;
   add_communication(communicator_memory(*profile.program, fabric), row);
   sum_up(row);

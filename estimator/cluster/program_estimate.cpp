@@ -141,6 +141,14 @@ const OtherDevice* fuller_device(const RankProfile& profile) {
   return nullptr;
 }
 
+/// The virtual GPU sees what is asked for by calls of CUDA. NVIDIA's libraries are stubs there.
+std::string memory_not_modelled(const DeviceRecord& device) {
+  return fmt::format(
+      "memory that {} outside PyTorch's allocator, other than the context's, cuBLAS's and NCCL's",
+      device.kind == DeviceKind::kVirtual ? "NVIDIA's libraries themselves take"
+                                          : "libraries take");
+}
+
 /// On the followed device.
 bool ran_backward(const ProgramRecord& program) {
   return contains(program.backward_devices, program.device_index);
@@ -215,9 +223,7 @@ ProgramEstimate estimate_program_memory(const std::vector<RankProfile>& profiles
       fmt::format("the {} ranks that were run stand for all {}", profiles.size(), first.world_size),
       fmt::format(
           "{} and {} link the GPUs", cluster.intra_link.value(), cluster.inter_link.value())};
-  estimate.not_modelled = {
-      "memory that libraries take outside PyTorch's allocator, other than the context's, cuBLAS's "
-      "and NCCL's"};
+  estimate.not_modelled = {memory_not_modelled(first.device)};
   return estimate;
 }
 

@@ -166,6 +166,7 @@ struct ProgramRecord {
   std::vector<OtherDevice> other_devices;
   std::vector<int64_t> backward_devices;  ///< that gave memory to nodes of autograd
   int64_t outside_bytes = 0;
+  int64_t other_libraries_bytes = 0;
   int64_t optimizer_steps = 0;
   int64_t recorded_iteration = 0;
   bool stopped_by_steps = false;
@@ -193,6 +194,11 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("outside_bytes",
         program.outside_bytes,
         {"bytes of the virtual GPU that were not free, for CUDA's context and libraries", kBytes});
+  visit("other_libraries_bytes",
+        program.other_libraries_bytes,
+        {"bytes beside these and PyTorch's allocator when most of the virtual GPU was in use: what "
+         "other libraries took with calls of CUDA",
+         kBytes});
   visit("optimizer_steps", program.optimizer_steps, {"iterations that ended in a step", kCount});
   visit("recorded_iteration",
         program.recorded_iteration,

@@ -88,6 +88,9 @@ int64_t number_of(const char* variable, int64_t otherwise) {
   return end != text && *end == '\0' && value >= 0 ? value : otherwise;
 }
 
+/// That of the first one before any was used.
+int device_index(const AllocatorFollower& memory) { return std::max(0, memory.device()); }
+
 estimator::LastingMemory lasting_memory(const char* category, const std::string& parameter) {
   const auto kind = category_named(category);
   const bool is_of_optimizer = kind == estimator::MemoryCategory::kOptimizerState ||
@@ -490,8 +493,19 @@ ProgramRecorder::Peak ProgramRecorder::peak() const {
 }
 
 ProgramRecorder::Peak ProgramRecorder::current_peak() const {
-  return {.allocations = peak_allocations(tracker_, phase_names(phases_.finished({}))),
-          .modules = module_records(tracker_, parameters())};
+  return {
+      .allocations = peak_allocations(tracker_, phase_names(phases_.finished({}))),
+      .modules = module_records(tracker_, parameters()),
+      .used_bytes = gpu_ ? static_cast<int64_t>(gpu_.most_used_bytes(device_index(memory_))) : 0};
+}
+
+/// What was held beside PyTorch's allocator, and beside what was there from the start, when most
+/// was in use.
+int64_t ProgramRecorder::other_libraries_bytes(const Peak& peak,
+                                               const estimator::PeakRecord& of_torch) const {
+  if (!gpu_) return 0;
+  const auto at_start = static_cast<int64_t>(gpu_.outside_bytes());
+  return std::max<int64_t>(0, peak.used_bytes - at_start - of_torch.reserved_bytes);
 }
 
 estimator::ParametersRecord ProgramRecorder::parameters() const {
@@ -551,10 +565,11 @@ RankProfile ProgramRecorder::profile() {
   profile.allocator = memory_.allocator_record();
   profile.phases = stopped_ ? phases_.completed() : phases_.finished(here);
   profile.peak = largest_peak(profile.phases);
-  auto [allocations, modules] = peak();
-  describe_peak(allocations, profile.peak);
+  Peak most = peak();
+  describe_peak(most.allocations, profile.peak);
   check_attribution(profile.peak);
-  profile.modules = std::move(modules);
+  profile.modules = std::move(most.modules);
+  profile.program->other_libraries_bytes = other_libraries_bytes(most, profile.peak);
   profile.out_of_memory = out_of_memory();
   if (gpu_) profile.trace = trace_.trace();  // a real GPU's kernels are not seen
   if (profile.trace) {
@@ -580,7 +595,7 @@ ProgramRecord ProgramRecorder::program_record() const {
   ProgramRecord record;
   record.command = settings_.command;
   record.recorded = settings_.record;
-  record.device_index = std::max(0, memory_.device());
+  record.device_index = device_index(memory_);
   record.other_devices = memory_.other_devices();
   record.backward_devices = memory_.backward_devices();
   if (gpu_) record.outside_bytes = static_cast<int64_t>(gpu_.outside_bytes());

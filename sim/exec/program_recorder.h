@@ -97,10 +97,12 @@ class ProgramRecorder {
   };
   /// An invented read by operator, phase and bytes.
   using ReadKey = std::tuple<std::string, std::string, int64_t>;
-  /// What filled the memory at the largest peak.
+  /// What filled the memory at the largest peak, and the most that all users of the device together
+  /// held at once; 0 of a real one.
   struct Peak {
     std::vector<estimator::PeakAllocation> allocations;
     std::vector<estimator::ModuleRecord> modules;
+    int64_t used_bytes = 0;
   };
 
   /// Runs `tell`. Torch's threads must not see an exception, so the tracker keeps the first one.
@@ -137,6 +139,7 @@ class ProgramRecorder {
   estimator::ProgramRecord program_record() const;
   Peak peak() const;
   Peak current_peak() const;
+  int64_t other_libraries_bytes(const Peak& peak, const estimator::PeakRecord& of_torch) const;
   std::optional<estimator::OutOfMemoryRecord> out_of_memory() const;
 
   const ExecSettings settings_;

@@ -15,6 +15,7 @@ void find(Function& function, const char* name) {
 VirtualGpu find_virtual_gpu(uint64_t largest_bytes) {
   VirtualGpu gpu;
   gpu.largest_bytes = largest_bytes;
+  find(gpu.most_used_bytes, "onerank_virtual_gpu_most_used_bytes");
   find(gpu.outside_bytes, "onerank_virtual_gpu_outside_bytes");
   find(gpu.remember_values, "onerank_virtual_gpu_remember_values");
   find(gpu.remember_here, "onerank_virtual_gpu_remember_here");

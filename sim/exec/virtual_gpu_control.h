@@ -12,6 +12,7 @@ inline constexpr int kOfTheHost = 2;
 struct VirtualGpu {
   /// Larger values are not followed.
   uint64_t largest_bytes = 0;
+  decltype(&onerank_virtual_gpu_most_used_bytes) most_used_bytes = nullptr;
   decltype(&onerank_virtual_gpu_outside_bytes) outside_bytes = nullptr;
   decltype(&onerank_virtual_gpu_remember_values) remember_values = nullptr;
   decltype(&onerank_virtual_gpu_remember_here) remember_here = nullptr;

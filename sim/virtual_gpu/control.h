@@ -17,6 +17,10 @@ void onerank_virtual_gpu_set_memory_bytes(uint64_t memory_bytes);
 /// the outside bytes (see the next function).
 uint64_t onerank_virtual_gpu_used_bytes(void);
 
+/// The most bytes that were ever in use at once on the device with this number, counted as above; 0
+/// if there is no such device.
+uint64_t onerank_virtual_gpu_most_used_bytes(int device);
+
 /// Bytes that are in use on every device from the start, for memory that no allocator makes
 /// (ONERANK_VIRTUAL_GPU).
 uint64_t onerank_virtual_gpu_outside_bytes(void);

@@ -29,6 +29,12 @@ uint64_t onerank_virtual_gpu_used_bytes() {
   return bytes;
 }
 
+uint64_t onerank_virtual_gpu_most_used_bytes(int ordinal) {
+  const bool is_there =
+      device() != nullptr && ordinal >= 0 && ordinal < device()->spec.device_count;
+  return is_there ? device()->memory.most_used_bytes(ordinal) : 0;
+}
+
 uint64_t onerank_virtual_gpu_outside_bytes() {
   return device() == nullptr ? 0 : static_cast<uint64_t>(device()->spec.outside_bytes);
 }

@@ -17,6 +17,7 @@ uint64_t round_up(uint64_t bytes, uint64_t multiple) {
 DeviceMemory::DeviceMemory(int device_count, uint64_t capacity_bytes, uint64_t outside_bytes)
     : capacity_bytes_(capacity_bytes),
       used_bytes_(device_count, outside_bytes),
+      most_used_bytes_(used_bytes_),
       next_address_(kFirstAddress + device_count * kAddressesOfDevice) {
   for (int device = 0; device < device_count; ++device) {
     spans_.emplace_back(kFirstAddress + (device + 1) * kAddressesOfDevice);
@@ -38,6 +39,11 @@ uint64_t DeviceMemory::capacity_bytes() const {
 uint64_t DeviceMemory::used_bytes(int device) const {
   std::lock_guard lock(mutex_);
   return used_bytes_[device];
+}
+
+uint64_t DeviceMemory::most_used_bytes(int device) const {
+  std::lock_guard lock(mutex_);
+  return most_used_bytes_[device];
 }
 
 std::optional<uint64_t> DeviceMemory::allocate(int device, uint64_t bytes) {
@@ -147,6 +153,7 @@ bool DeviceMemory::take_memory(int device, uint64_t bytes) {
   const uint64_t free_bytes = capacity_bytes_ - used_bytes_[device];
   if (bytes > free_bytes || round_up(bytes, kPageBytes) > free_bytes) return false;
   used_bytes_[device] += round_up(bytes, kPageBytes);
+  most_used_bytes_[device] = std::max(most_used_bytes_[device], used_bytes_[device]);
   allocated_once_ = true;
   return true;
 }

@@ -29,6 +29,8 @@ class DeviceMemory {
   uint64_t capacity_bytes() const;
   /// Bytes in use, including the outside bytes.
   uint64_t used_bytes(int device) const;
+  /// The largest that used_bytes() ever was.
+  uint64_t most_used_bytes(int device) const;
 
   /// The address of new memory (a multiple of kPageBytes); empty if the memory does not fit.
   std::optional<uint64_t> allocate(int device, uint64_t bytes);
@@ -86,6 +88,7 @@ class DeviceMemory {
   mutable std::mutex mutex_;
   uint64_t capacity_bytes_;
   std::vector<uint64_t> used_bytes_;  // by device
+  std::vector<uint64_t> most_used_bytes_;
   bool allocated_once_ = false;
   std::vector<AddressSpans> spans_;  // of allocations, by device
   uint64_t next_address_;            // of all else: it grows

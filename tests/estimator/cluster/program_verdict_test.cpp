@@ -93,5 +93,16 @@ TEST(ProgramVerdict, CountsWhatTheVirtualGpuHasTakenFromTheStart) {
   EXPECT_EQ(estimate.verdict.peak_bytes, 72 * kGiB + estimate.ranks[0].context_bytes);
 }
 
+TEST(ProgramVerdict, CountsWhatOtherLibrariesTookBesideTorch) {
+  const int64_t without = estimate_program({trained()}).verdict.peak_bytes;
+  RankProfile profile = trained();
+  profile.program->other_libraries_bytes = 5 * kGiB;
+  const auto estimate = estimate_program({profile});
+  EXPECT_EQ(estimate.verdict.peak_bytes, without + 5 * kGiB);
+  EXPECT_EQ(estimate.ranks[0].terms.at(3).name, "other libraries");
+  profile.program->other_libraries_bytes = 7 * kGiB;
+  EXPECT_EQ(estimate_program({profile}).verdict.outcome, Fit::kDoesNotFit);
+}
+
 }  // namespace
 }  // namespace estimator

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "estimator/base/units.h"
 #include "estimator/profile/peak_snapshot.h"
 #include "tests/sim/exec/exec_program.h"
 
@@ -118,6 +119,15 @@ TEST_F(ExecMemory, OfAShardedModelIsToldByModuleOperatorAndParameterAndItsVerdic
     EXPECT_THAT(block.operator_name, AnyOf("", HasSubstr("::"))) << "a profiler's range";
   }
   expect_verdict_of_an_estimate(result);
+}
+
+TEST_F(ExecMemory, OfOtherLibrariesCountsAsMuchAsIsThereWhenMostIsInUse) {
+  const ProgramResult stopped = run_program("raw_memory.py", {"--steps", "1"});
+  ASSERT_EQ(stopped.exit_code, 0) << stopped.error;
+  EXPECT_EQ(profile(0).program->other_libraries_bytes, estimator::kGiB);
+  EXPECT_THAT(stopped.output, HasSubstr(" + 1.00 GiB other libraries (simulated)"));
+  EXPECT_EQ(run_program("raw_memory.py", {}).exit_code, 0);
+  EXPECT_EQ(profile(0).program->other_libraries_bytes, 5 * estimator::kGiB);
 }
 
 // 64 x 256 twice, with biases: one bucket of DistributedDataParallel, made anew in iteration 1,

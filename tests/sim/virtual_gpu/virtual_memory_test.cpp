@@ -27,6 +27,16 @@ TEST(DeviceMemory, KeepsWhatIsOutsideOfItOnEveryDevice) {
   EXPECT_EQ(memory.used_bytes(0), kPage);
 }
 
+TEST(DeviceMemory, KnowsHowMuchWasInUseAtMost) {
+  DeviceMemory memory(2, 10 * kPage, kPage);
+  const uint64_t address = memory.allocate(0, 5 * kPage).value();
+  EXPECT_TRUE(memory.free(address));
+  EXPECT_TRUE(memory.release(memory.create(0, 2 * kPage).value()));
+  EXPECT_FALSE(memory.allocate(0, 10 * kPage));
+  EXPECT_EQ(memory.most_used_bytes(0), 6 * kPage);
+  EXPECT_EQ(memory.most_used_bytes(1), kPage);
+}
+
 TEST(DeviceMemory, GivesAllOfTheCapacityAndNotOneByteMore) {
   DeviceMemory memory(1, 4 * kPage);
   const uint64_t address = memory.allocate(0, 3 * kPage).value();
