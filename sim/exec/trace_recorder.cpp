@@ -265,7 +265,7 @@ int64_t TraceRecorder::bytes_moved(const onerank_virtual_gpu_event& event,
     elements *= std::max(std::min(blocks, given.largest / elements), int64_t{1});
   }
   constexpr int64_t kLargestElement = 8, kUsualElement = 2;
-  const bool is_told = event.number_count > 0;
+  const bool is_told = !sizes.empty();
   int64_t sum = 0;
   for (const auto& [address, bytes] : given.bytes) {
     const bool is_part = is_told && bytes / elements > kLargestElement;

@@ -215,8 +215,8 @@ TEST_F(ExecTrace, IsTheSameInEveryRunAloneAndBesideOtherRanks) {
   }
 }
 
-// The activation by its rows, a block each; with 1024 elements of a buffer of 2 MiB; once; and
-// twice.
+// The activation by its rows, a block each; with 1024 elements of a buffer of 2 MiB; once; with the
+// elements again, by a kernel that was told no length; and twice.
 TEST_F(ExecTrace, PricesAKernelOfALibraryByTheTensorsThatItWasGiven) {
   const ProgramResult result = run_program("flat_buffer.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
@@ -231,10 +231,11 @@ TEST_F(ExecTrace, PricesAKernelOfALibraryByTheTensorsThatItWasGiven) {
   EXPECT_THAT(bytes,
               testing::ElementsAre(testing::Pair("loss_fwd", kActivation),
                                    testing::Pair("norm_fwd", kActivation + 1024 * 2),
+                                   testing::Pair("rms_fwd", kActivation + 1024 * 2),
                                    testing::Pair("rope_fwd", kActivation),
                                    testing::Pair("softmax_bwd", 2 * kActivation + 1024 * 2)));
   EXPECT_THAT(result.output,
-              HasSubstr("priced by the memory that the kernels were given: 4 launch"));
+              HasSubstr("priced by the memory that the kernels were given: 5 launch"));
 }
 
 // 4 and 2 MiB, of which a kernel reads and writes the first, the second, and none.
