@@ -75,6 +75,10 @@ ProgramPlace place_of(const std::vector<RankProfile>& profiles,
           .gpu_deviation = run.gpu_deviation};
 }
 
+int64_t ranks_together(const RankProfile& profile) {
+  return trains_alone(profile) ? 1 : profile.world_size;
+}
+
 constexpr const char* kNoTokens =
     "no rank that was replayed shows its tokens: give --tokens-per-step, or --global-batch-size "
     "and --seq-length";
@@ -100,7 +104,8 @@ ProgramThroughput throughput_of(const ProgramReplay& replayed,
   set_tokens(replayed, said_tokens, throughput);
   if (!(iteration_seconds > 0)) return throughput;
   if (throughput.tokens_per_step) {
-    const auto world = static_cast<double>(replayed.ranks.front().profile->world_size);
+    const RankProfile& first = *replayed.ranks.front().profile;
+    const auto world = static_cast<double>(said_tokens ? first.world_size : ranks_together(first));
     const double rate = static_cast<double>(*throughput.tokens_per_step) / iteration_seconds;
     throughput.tokens_per_second = rate;
     throughput.tokens_per_second_per_gpu = rate / world;
@@ -170,6 +175,13 @@ int64_t program_outside_bytes(const Gpu& gpu) {
          library_memory(gpu).value_bytes;
 }
 
+std::string alone_text(const RankProfile& profile) {
+  return fmt::format(
+      "the program joined no process group: each of the {} ranks trains alone, and step time, "
+      "tokens and training are those of one",
+      profile.world_size);
+}
+
 std::optional<Problem> lacks_verdict(const RankProfile& profile) {
   if (!profile.program || profile.out_of_memory) return std::nullopt;
   const ProgramRecord& program = *profile.program;
@@ -223,6 +235,7 @@ ProgramEstimate estimate_program_memory(const std::vector<RankProfile>& profiles
       fmt::format("the {} ranks that were run stand for all {}", profiles.size(), first.world_size),
       fmt::format(
           "{} and {} link the GPUs", cluster.intra_link.value(), cluster.inter_link.value())};
+  if (trains_alone(first)) estimate.assumptions.push_back(alone_text(first));
   estimate.not_modelled = {memory_not_modelled(first.device)};
   return estimate;
 }
@@ -246,7 +259,7 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
     estimate.time->mfu /= estimate.measured_step->factor;
   }
   estimate.throughput = throughput_of(replayed, run, said_tokens, seconds);
-  estimate.training = training_estimate({.world_size = estimate.world_size,
+  estimate.training = training_estimate({.world_size = ranks_together(profiles.front()),
                                          .tokens_per_step = estimate.throughput->tokens_per_step,
                                          .steps = run.steps,
                                          .tokens = run.tokens,

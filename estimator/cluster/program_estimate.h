@@ -79,6 +79,9 @@ std::optional<Problem> lacks_verdict(const RankProfile& profile);
 /// build_model: 1.00 GiB were asked for, 0.40 GiB were free". Else empty.
 std::optional<std::string> ran_out(const RankProfile& profile);
 
+/// What is to be said of a program whose rank trains alone (program_tokens.h).
+std::string alone_text(const RankProfile& profile);
+
 /// Throws UserError when the profiles are not all of the same program, world and GPU, or when the
 /// GPU is not in the database; and (this machine lacks something) when a profile has no verdict.
 /// Throws it too for what contradicts itself in `run`, and as training_estimate() does.

@@ -159,6 +159,17 @@ int64_t pipeline_ranks(const std::vector<const RankProfile*>& ranks, int64_t ran
   return static_cast<int64_t>(reached.size());
 }
 
+FoundTokens of_one_alone(const RankProfile& rank,
+                         const TokensRead& read,
+                         const TokenReader& reader) {
+  return {.per_rank = read.tokens,
+          .rank = rank.rank,
+          .how = fmt::format("{} of rank {} alone, by {}: it joined no process group",
+                             with_commas(read.tokens),
+                             rank.rank,
+                             reader.described)};
+}
+
 std::string explanation(const FoundTokens& found,
                         const TokenReader& reader,
                         const Sharing& tensor,
@@ -177,11 +188,16 @@ std::string explanation(const FoundTokens& found,
 
 }  // namespace
 
+bool trains_alone(const RankProfile& rank) {
+  return rank.world_size > 1 && !rank.program->joins_world;
+}
+
 std::optional<FoundTokens> found_tokens(const std::vector<const RankProfile*>& ranks) {
   for (const TokenReader& reader : kTokenReaders) {
     for (const RankProfile* rank : ranks) {
       const auto read = reader.tokens_read(*rank->trace);
       if (!read) continue;
+      if (trains_alone(*rank)) return of_one_alone(*rank, *read, reader);
       const Sharing tensor = tensor_ranks(*rank, *read);
       const int64_t pipeline = pipeline_ranks(ranks, rank->rank);
       if (rank->world_size % (tensor.ranks * pipeline) != 0) return std::nullopt;

@@ -161,6 +161,7 @@ void visit_fields(Visitor& visit, OtherDevice& device) {
 struct ProgramRecord {
   std::vector<std::string> command;
   bool recorded = true;
+  bool joins_world = true;  ///< it joined a process group, or made a communicator
   int64_t gpus_per_node = 8;
   int64_t device_index = 0;
   std::vector<OtherDevice> other_devices;
@@ -185,6 +186,10 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("command", program.command, "the program and its arguments");
   visit(
       "recorded", program.recorded, "false if nothing was followed; then the peaks are not known");
+  visit(
+      "joins_world",
+      program.joins_world,
+      "false if it joined no process group and made no communicator: then each rank trains alone");
   visit("gpus_per_node", program.gpus_per_node, {"devices of the virtual machine", kGpusOfNode});
   visit("device_index", program.device_index, {"the device that the process used first", kCount});
   visit("other_devices", program.other_devices, "that the process used too");

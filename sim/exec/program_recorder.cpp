@@ -314,6 +314,7 @@ void ProgramRecorder::model_reads(uint64_t model, int64_t integers) {
 void ProgramRecorder::rank_told(int64_t rank, int64_t world_size) {
   const std::lock_guard lock(mutex_);
   rank_ = {.rank = rank, .world_size = world_size};
+  joins_world_ = true;
 }
 
 void ProgramRecorder::parameters_told(const char* json) {
@@ -605,6 +606,7 @@ ProgramRecord ProgramRecorder::program_record() const {
   record.stopped_by_steps = stopped_;
   record.events = settings_.events;
   record.communicators = collectives_.records();
+  record.joins_world = joins_world_ || !record.communicators.empty();
   if (gpu_) {
     record.kernels = kernel_records(gpu_);
     record.gemms = gemm_records(gpu_);

@@ -163,6 +163,7 @@ class ProgramRecorder {
   std::mutex mutex_;                      // of all below, and of phases_
   Rank rank_;
   std::vector<estimator::ParameterRecord> parameters_;
+  bool joins_world_ = false;
   int64_t failures_before_step_ = 0;
   int step_depth_ = 0;
   bool recording_ = false;

@@ -11,6 +11,7 @@
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/program_estimate.h"
+#include "estimator/cluster/program_tokens.h"
 #include "estimator/cluster/program_trace_file.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/estimate_report.h"
@@ -200,6 +201,7 @@ std::string place_text(const RankProfile& profile) {
                                  program.optimizer_steps,
                                  program.stopped_by_steps ? ", then ended (--steps)" : "",
                                  program.events.empty() ? "" : ", events " + program.events);
+  if (estimator::trains_alone(profile)) text += estimator::alone_text(profile) + "\n";
   for (const estimator::OtherDevice& other : program.other_devices) {
     text += fmt::format("it used cuda:{} too: at most {} reserved there\n",
                         other.index,

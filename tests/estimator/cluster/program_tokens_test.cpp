@@ -51,6 +51,19 @@ TEST(ProgramTokens, AreTheIndicesOfTheEmbeddingInEveryMicroBatch) {
       "3,072 of rank 0, by the integer inputs of its embedding, x 8 with tokens of their own");
 }
 
+TEST(ProgramTokens, OfARankThatJoinedNobodyAreItsOwn) {
+  TracedRank rank(0, 8);
+  read_tokens(rank, 2, 3);
+  rank.profile.program->joins_world = false;
+  const auto found = found_in(rank);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->per_step(), 3 * 2 * kTokensOfSample);
+  EXPECT_EQ(found->how,
+            "3,072 of rank 0 alone, by the integer inputs of its embedding: it joined no process "
+            "group");
+  EXPECT_FALSE(trains_alone(TracedRank(0, 8).profile));
+}
+
 TEST(ProgramTokens, AreSharedByRanksThatSumActivationsInForward) {
   TracedRank rank(0, 8);
   read_tokens(rank, 2, 1);

@@ -183,14 +183,16 @@ TEST_F(ExecTrace, TellsTheTokensOfAStep) {
   EXPECT_EQ(estimate.at("throughput").at("tokens_source"), "computed");
 }
 
-// Its embedding has no backward, and its loss no labels.
+// Its embedding has no backward, and its loss no labels. It joins no process group.
 TEST_F(ExecTrace, TellsTheTokensOfAModelWhoseEmbeddingIsFrozen) {
   const ProgramResult result =
       run(command("frozen_embedding.py", {"--world-size", "4", "--steps", "2"}));
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output,
-              HasSubstr("2,048 tokens a step (computed: 512 of rank 0, by the integer "
-                        "inputs of its model, x 4"));
+              HasSubstr("for each GPU; 512 tokens a step (computed: 512 of rank 0 alone, by "
+                        "the integer inputs of its model: it joined no process group)"));
+  EXPECT_THAT(result.output,
+              HasSubstr("\nthe program joined no process group: each of the 4 ranks trains alone"));
 }
 
 TEST_F(ExecTrace, IsTheSameInEveryRunAloneAndBesideOtherRanks) {
