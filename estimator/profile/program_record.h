@@ -166,6 +166,7 @@ struct ProgramRecord {
   int64_t device_index = 0;
   std::vector<OtherDevice> other_devices;
   std::vector<int64_t> backward_devices;  ///< that gave memory to nodes of autograd
+  std::vector<int64_t> product_devices;   ///< of the recorded iteration's products and attention
   int64_t outside_bytes = 0;
   int64_t other_libraries_bytes = 0;
   int64_t optimizer_steps = 0;
@@ -196,6 +197,9 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("backward_devices",
         program.backward_devices,
         {"devices on which a backward ran: those that gave it memory", kCount});
+  visit("product_devices",
+        program.product_devices,
+        {"devices that multiplied matrices in the recorded iteration", kCount});
   visit("outside_bytes",
         program.outside_bytes,
         {"bytes of the virtual GPU that were not free, for CUDA's context and libraries", kBytes});

@@ -599,6 +599,7 @@ ProgramRecord ProgramRecorder::program_record() const {
   record.device_index = device_index(memory_);
   record.other_devices = memory_.other_devices();
   record.backward_devices = memory_.backward_devices();
+  record.product_devices = trace_.product_devices();
   if (gpu_) record.outside_bytes = static_cast<int64_t>(gpu_.outside_bytes());
   record.gpus_per_node = settings_.gpus_per_node;
   record.optimizer_steps = phases_.iteration();

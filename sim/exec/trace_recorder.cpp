@@ -1,5 +1,7 @@
 #include "sim/exec/trace_recorder.h"
 
+#include <c10/cuda/CUDAFunctions.h>
+
 #include <algorithm>
 #include <ctime>
 #include <string_view>
@@ -319,6 +321,7 @@ void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
     case ONERANK_VIRTUAL_GPU_KERNEL:
       return add_kernel(event);
     case ONERANK_VIRTUAL_GPU_PRODUCT: {
+      product_devices_.insert(c10::cuda::current_device());
       TraceWork work = product_work(*event.product);
       if (!traced_operators.empty()) {
         traced_operators.back().multiplied = true;
@@ -327,6 +330,7 @@ void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
       return add_work(work, event.stream);
     }
     case ONERANK_VIRTUAL_GPU_ATTENTION:
+      product_devices_.insert(c10::cuda::current_device());
       if (!traced_operators.empty()) traced_operators.back().multiplied = true;
       return add_work(attention_work(event, *event.attention), event.stream);
     case ONERANK_VIRTUAL_GPU_COPY:
@@ -408,6 +412,11 @@ std::map<int64_t, int64_t> TraceRecorder::places_of_records() const {
   for (const auto& [number, place] : places) before[number - of_iteration] = place - own;
   places.merge(before);
   return places;
+}
+
+std::vector<int64_t> TraceRecorder::product_devices() const {
+  const std::lock_guard lock(mutex_);
+  return {product_devices_.begin(), product_devices_.end()};
 }
 
 std::optional<Trace> TraceRecorder::trace() const {

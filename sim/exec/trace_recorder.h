@@ -58,6 +58,9 @@ class TraceRecorder {
   void nccl_called(const onerank_nccl_call& call, int stream);
   void nccl_answered();
 
+  /// The devices that ran products and attention in the recorded iteration.
+  std::vector<int64_t> product_devices() const;
+
   /// Empty unless a whole iteration was recorded.
   std::optional<estimator::Trace> trace() const;
 
@@ -122,8 +125,9 @@ class TraceRecorder {
   std::unordered_map<uint64_t, TensorInBlock> tensors_;             // by address
   std::map<std::string, std::set<uint64_t>> updated_;               // addresses, by kernel
   std::map<std::tuple<uint64_t, int, std::string>, Group> groups_;  // by communicator and kind
-  std::map<uint64_t, int64_t> models_;                              // numbers, by address
-  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;           // calls, by model and integers
+  std::set<int64_t> product_devices_;
+  std::map<uint64_t, int64_t> models_;                     // numbers, by address
+  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;  // calls, by model and integers
 };
 
 }  // namespace sim

@@ -58,9 +58,9 @@ std::vector<const ProgramProcess*> trained(const std::vector<ProgramProcess>& pr
   return found;
 }
 
-/// Devices that one process drives as the ranks of a communicator of its own, which nobody named; 1
-/// if there is none.
-int64_t devices_at_once(const RankProfile& profile) {
+/// Devices of a communicator of the process's own, which nobody named, and of which it is all
+/// ranks; 1 if there is none.
+int64_t devices_that_communicate(const RankProfile& profile) {
   std::map<int64_t, std::set<int64_t>> ranks;  // by size
   for (const estimator::CommunicatorRecord& communicator : profile.program->communicators) {
     if (communicator.name.empty()) ranks[communicator.size].insert(communicator.rank);
@@ -72,15 +72,24 @@ int64_t devices_at_once(const RankProfile& profile) {
   return most;
 }
 
+int64_t devices_at_once(const RankProfile& profile) {
+  const estimator::ProgramRecord& program = *profile.program;
+  std::set<int64_t> computing(program.backward_devices.begin(), program.backward_devices.end());
+  computing.insert(program.product_devices.begin(), program.product_devices.end());
+  return std::max(static_cast<int64_t>(computing.size()), devices_that_communicate(profile));
+}
+
 void refuse_several_devices(const ProgramProcess& process) {
   const int64_t devices = devices_at_once(process.profile);
-  if (devices == 1) return;
-  throw UserError({.what = fmt::format("one process trains on {} devices, as torch.nn.DataParallel "
-                                       "does, which is not modelled",
-                                       devices),
-                   .where = fmt::format("process {}", process.id),
-                   .help = "give --gpus-per-node 1 to run it on one device, or start a process for "
-                           "each device (DistributedDataParallel)"});
+  if (devices <= 1) return;
+  throw UserError(
+      {.what =
+           fmt::format("one process trains on {} devices, as torch.nn.DataParallel or layers on "
+                       "several devices do (device_map=\"auto\"), which is not modelled",
+                       devices),
+       .where = fmt::format("process {}", process.id),
+       .help = "give --gpus-per-node 1 to run it on one device, have all of its layers on one, or "
+               "start a process for each device (DistributedDataParallel)"});
 }
 
 [[noreturn]] void refuse_others(const std::vector<const ProgramProcess*>& others,

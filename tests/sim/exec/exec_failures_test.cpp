@@ -151,6 +151,14 @@ TEST_F(ExecFailures, OneProcessOnAllDevicesIsRefused) {
   EXPECT_THAT(one.output, HasSubstr("rank 0 of 1"));
 }
 
+TEST_F(ExecFailures, LayersOfOneProcessOnTwoDevicesAreRefused) {
+  for (const char* second : {"trained", "teacher"}) {
+    const ProgramResult result = run_program("split_layers.py", {}, {second});
+    EXPECT_EQ(result.exit_code, 2) << second;
+    EXPECT_THAT(result.error, HasSubstr("error: one process trains on 2 devices, as torch.nn."));
+  }
+}
+
 TEST_F(ExecFailures, ForkedWorkersDoNotDisturbTheProfile) {
   const ProgramResult result = run_program("workers.py", {});
   EXPECT_EQ(result.exit_code, 0) << result.error;
