@@ -20,6 +20,11 @@ GpuRates rates_at(const ProgramPlace& place, int64_t world_size, double speed = 
                   Priced::kKernels);
 }
 
+/// They share its CPUs.
+int64_t ranks_of_machine(const RankProfile& profile) {
+  return std::min(profile.world_size, profile.program->gpus_per_node);
+}
+
 std::size_t event_of(const PlayedWork& played) { return static_cast<std::size_t>(played.event); }
 
 std::size_t item_of(const ReplayRank& rank, const PlayedWork& played) {
@@ -50,7 +55,9 @@ ProgramReplay::ProgramReplay(const std::vector<RankProfile>& profiles, const Pro
     : rates(rates_at(place, profiles.front().world_size)), fabric(place.fabric) {
   std::string why;
   for (const RankProfile* profile : ranks_to_replay(profiles, why)) {
-    ranks.push_back({profile, work_prices(*profile, rates, fabric)});
+    ranks.push_back({.profile = profile,
+                     .prices = work_prices(*profile, rates, fabric),
+                     .cpu_optimizer = cpu_optimizer_rate(ranks_of_machine(*profile))});
   }
   play();
   boards.resize(ranks.size());

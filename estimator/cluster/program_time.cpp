@@ -15,6 +15,8 @@ constexpr const char* kRecomputeIsHidden =
     "compiled code may run parts of the forward again in its backward, and not all of the model "
     "has gradients: these cannot be told apart, and count as the model's";
 
+constexpr const char* kOptimizerOnCpu = "optimizer on the CPU";
+
 /// Seconds in which at least one of some spans runs, within a window.
 class Cover {
  public:
@@ -48,6 +50,18 @@ void add_to(WorkTerm& term, const PlayedWork& played, double flops) {
   term.flops += flops;
 }
 
+/// What an optimizer does on the CPU, between the works of the GPU.
+std::optional<WorkTerm> updates_of(const ReplayRank& rank) {
+  const auto& kinds = rank.profile->trace->events.kind;
+  WorkTerm term{.name = kOptimizerOnCpu};
+  for (std::size_t event = 0; event < kinds.size(); ++event) {
+    if (kinds[event] != static_cast<int64_t>(TraceEventKind::kHostUpdates)) continue;
+    ++term.launches;
+    term.seconds += update_seconds(rank, static_cast<int64_t>(event));
+  }
+  return term.launches > 0 ? std::optional(term) : std::nullopt;
+}
+
 RankTime rank_time(const ReplayRank& rank, const PlayedRank& played) {
   const Trace& trace = *rank.profile->trace;
   Cover computation(played.iteration_start, played.iteration_end);
@@ -70,6 +84,10 @@ RankTime rank_time(const ReplayRank& rank, const PlayedRank& played) {
   time.exposed_communication_seconds = busy - time.computation_seconds;
   time.idle_seconds = played.iteration_seconds() - busy;
   for (auto& [work_class, term] : terms) time.terms.push_back(std::move(term));
+  if (auto updates = updates_of(rank)) {
+    time.host_seconds -= updates->seconds;
+    time.terms.push_back(std::move(*updates));
+  }
   return time;
 }
 
@@ -95,6 +113,14 @@ std::vector<WorkTerm> kernels_that(const ReplayRank& rank,
   return sorted;
 }
 
+void add_rates_of_updates(ProgramTime& time) {
+  const bool any = std::any_of(time.ranks.begin(), time.ranks.end(), [](const RankTime& rank) {
+    return !rank.terms.empty() && rank.terms.back().name == kOptimizerOnCpu;
+  });
+  if (!any) return;
+  for (RateTerm& term : cpu_optimizer_terms()) time.rates.push_back(std::move(term));
+}
+
 }  // namespace
 
 std::optional<std::string> lacks_time(const std::vector<RankProfile>& profiles) {
@@ -117,6 +143,7 @@ ProgramTime program_time(const ProgramReplay& replayed) {
     time.model_flops += flops.model / count;
     if (!flops.is_model_known) time.mfu_note = kRecomputeIsHidden;
   }
+  add_rates_of_updates(time);
   const auto& peak = replayed.rates.gpu().peak_flops_per_second.bf16;
   if (peak && time.iteration_seconds > 0) {
     time.hfu = time.flops / time.iteration_seconds / *peak;

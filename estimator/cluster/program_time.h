@@ -10,7 +10,8 @@
 
 namespace estimator {
 
-/// What the GPU of a rank does for one kind of work in an iteration.
+/// What the GPU of a rank does for one kind of work in an iteration, or its host's CPUs for the
+/// optimizer.
 struct WorkTerm {
   std::string name;
   int64_t launches = 0;
@@ -31,8 +32,8 @@ struct RankTime {
   double computation_seconds = 0;            ///< some stream computes or copies
   double exposed_communication_seconds = 0;  ///< NCCL alone is at work
   double idle_seconds = 0;                   ///< nothing is at work
-  double host_seconds = 0;                   ///< the host's issuing, by published costs
-  double measured_host_seconds = 0;          ///< the same, on the machine that ran the program
+  double host_seconds = 0;  ///< the host's issuing, by published costs, without updates on the CPU
+  double measured_host_seconds = 0;  ///< the same, on the machine that ran the program
   BoardUse board;
   std::vector<WorkTerm> terms;
 };

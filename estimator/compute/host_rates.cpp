@@ -18,6 +18,7 @@ struct HostTable {
   std::vector<HostLink> links;
   TaggedNumber pageable_to_host, pageable_to_device;
   TaggedNumber cpu_adam;
+  TaggedNumber cpu_unfused_slowdown;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, HostTable& table) {
@@ -25,6 +26,9 @@ void visit_fields(Visitor& visit, HostTable& table) {
   visit("pageable_to_host", table.pageable_to_host, "bytes per second to pageable memory");
   visit("pageable_to_device", table.pageable_to_device, "bytes per second from such memory");
   visit("cpu_adam", table.cpu_adam, "parameters that a machine's CPUs update in a second");
+  visit("cpu_unfused_slowdown",
+        table.cpu_unfused_slowdown,
+        "of an optimizer whose operators run one after the other");
 }
 
 const HostTable& host_table() {
@@ -48,6 +52,30 @@ TaggedNumber pageable_rate(bool is_to_device) {
 
 TaggedNumber cpu_adam_rate(const Plan& plan) {
   return given_or(plan.time.cpu_adam_parameters_per_second, host_table().cpu_adam);
+}
+
+CpuOptimizerRate cpu_optimizer_rate(int64_t ranks_of_machine) {
+  constexpr double kAdamBytesOfParameter = 7 * 4;  // the gradient, and three tensors there and back
+  const HostTable& table = host_table();
+  const double fused =
+      kAdamBytesOfParameter * table.cpu_adam.value / static_cast<double>(ranks_of_machine);
+  return {.fused_bytes_per_second = fused,
+          .unfused_bytes_per_second = fused / table.cpu_unfused_slowdown.value};
+}
+
+std::vector<RateTerm> cpu_optimizer_terms() {
+  const CpuOptimizerRate rate = cpu_optimizer_rate(1);
+  const HostTable& table = host_table();
+  return {{"fused optimizer on a machine's CPUs",
+           rate.fused_bytes_per_second,
+           "bytes_per_second",
+           table.cpu_adam.source,
+           table.cpu_adam.note},
+          {"other optimizer on a machine's CPUs",
+           rate.unfused_bytes_per_second,
+           "bytes_per_second",
+           table.cpu_unfused_slowdown.source,
+           table.cpu_unfused_slowdown.note}};
 }
 
 std::vector<RateTerm> host_rate_terms(const Plan& plan) {

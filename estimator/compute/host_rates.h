@@ -38,6 +38,18 @@ const HostLink& host_link(const std::string& gpu);
 /// Parameters that all CPUs of one machine together update in a second.
 TaggedNumber cpu_adam_rate(const Plan& plan);
 
+/// What optimizers of torch.optim move in a second in the memory of the host: each reads the
+/// gradient, and reads and writes the parameter and its states. AdamW's 28 bytes for each parameter
+/// in fp32 at cpu_adam_rate(); slower if they run one operator after the other.
+struct CpuOptimizerRate {
+  double fused_bytes_per_second = 0;
+  double unfused_bytes_per_second = 0;
+};
+/// The part of a rank whose machine has so many.
+CpuOptimizerRate cpu_optimizer_rate(int64_t ranks_of_machine);
+/// The same of a whole machine, as an estimate lists it.
+std::vector<RateTerm> cpu_optimizer_terms();
+
 /// Both rates, as an estimate lists them.
 std::vector<RateTerm> host_rate_terms(const Plan& plan);
 

@@ -216,12 +216,12 @@ void check_events(const Trace& trace, Claims& claims) {
   const TraceEvents& events = trace.events;
   constexpr int64_t kMost = INT64_MAX;
   check_columns(
-      {{"kind", events.kind, 0, static_cast<int64_t>(TraceEventKind::kHostWaitDevice)},
+      {{"kind", events.kind, 0, static_cast<int64_t>(TraceEventKind::kHostUpdates)},
        {"stream", events.stream, -1, INT32_MAX},
        {"item", events.item, -kMost, kMost},
        {"module", events.module, 0, static_cast<int64_t>(trace.modules.size()) - 1},
        {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)},
-       {"issue", events.issue, 0, static_cast<int64_t>(HostIssue::kBackward)},
+       {"issue", events.issue, 0, static_cast<int64_t>(HostIssue::kUnfusedUpdate)},
        {"host_nanoseconds", events.host_nanoseconds, 0, kMost}},
       "trace.events",
       claims);
@@ -235,6 +235,9 @@ void check_events(const Trace& trace, Claims& claims) {
                      path,
                      "no such work",
                      std::to_string(item));
+    }
+    if (kind == TraceEventKind::kHostUpdates) {
+      claims.require(item >= 0, path, "less than no bytes", std::to_string(item));
     }
     if (kind == TraceEventKind::kRecord) {
       claims.equal(item, records++, path, "records are not numbered in their order");

@@ -134,13 +134,16 @@ enum class TraceEventKind : int64_t {
   kHostWaitStream,  ///< the host waits for the stream
   kHostWaitRecord,  ///< the host waits for record `item`
   kHostWaitDevice,  ///< the host waits for all streams
+  kHostUpdates,     ///< an optimizer on the CPU moves `item` bytes of the host's memory
 };
 
 /// What the host had to do for an event.
 enum class HostIssue : int64_t {
-  kNothing,   ///< an operator that had asked for something before asked for more
-  kForward,   ///< it dispatched an operator from the program's own code
-  kBackward,  ///< autograd's engine dispatched an operator, or a kernel was launched without one
+  kNothing,      ///< an operator that had asked for something before asked for more
+  kForward,      ///< it dispatched an operator from the program's own code
+  kBackward,     ///< autograd's engine dispatched an operator, or a kernel was launched without one
+  kFusedUpdate,  ///< of kHostUpdates: it went over its tensors once
+  kUnfusedUpdate,  ///< of kHostUpdates: one operator after the other went over its tensors
 };
 
 /// The events as columns of equal length, because there are thousands of them.
@@ -159,20 +162,22 @@ void visit_fields(Visitor& visit, TraceEvents& events) {
       "kind",
       events.kind,
       {"0: work, 1: an event is recorded, 2: the stream waits for a record, 3: the host waits for "
-       "the stream, 4: for a record, 5: for all streams",
+       "the stream, 4: for a record, 5: for all streams, 6: an optimizer updates parameters on the "
+       "CPU",
        kCount});
   visit("stream", events.stream, {"number of the stream; -1: none", kMemberOrNone});
   visit("item",
         events.item,
         "place in `works`, or the number of a record: the iteration's own from 0, those of earlier "
-        "iterations below");
+        "iterations below; of an update on the CPU the bytes that it moves");
   visit("module", events.module, {"place in `modules`", kCount});
   visit("direction",
         events.direction,
         {"0: forward, 1: recompute, 2: backward, 3: between, 4: optimizer step", kCount});
   visit("issue",
         events.issue,
-        {"what the host did: 0: no more, 1: dispatch an operator in forward, 2: in backward",
+        {"what the host did: 0: no more, 1: dispatch an operator in forward, 2: in backward, 3: "
+         "update parameters in one pass, 4: one operator after the other",
          kCount});
   visit("host_nanoseconds",
         events.host_nanoseconds,

@@ -68,7 +68,8 @@ struct Demand {
 }  // namespace
 
 RankPlayer::RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meetings& meetings)
-    : profile_(*rank.profile),
+    : rank_(rank),
+      profile_(*rank.profile),
       trace_(*rank.profile->trace),
       prices_(rank.prices),
       issue_seconds_(rank.issue_seconds),
@@ -107,6 +108,9 @@ double RankPlayer::issue_seconds(int64_t event) const {
       return launch_.host_forward_seconds;
     case HostIssue::kBackward:
       return launch_.host_backward_seconds;
+    case HostIssue::kFusedUpdate:
+    case HostIssue::kUnfusedUpdate:
+      return update_seconds(rank_, event);
   }
   return 0;
 }

@@ -85,6 +85,7 @@ class RankPlayer {
   std::optional<double> time_of_record(int64_t item, int64_t iteration) const;
   std::string described(const Issued& issued, int64_t stream) const;
 
+  const ReplayRank& rank_;
   const RankProfile& profile_;
   const Trace& trace_;
   const std::vector<WorkPrice>& prices_;

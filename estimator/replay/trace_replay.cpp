@@ -36,6 +36,16 @@ bool is_an_exchange(const TraceWork& work) {
 
 }  // namespace
 
+double update_seconds(const ReplayRank& rank, int64_t event) {
+  const TraceEvents& events = rank.profile->trace->events;
+  const auto place = static_cast<std::size_t>(event);
+  if (static_cast<TraceEventKind>(events.kind[place]) != TraceEventKind::kHostUpdates) return 0;
+  const auto bytes = static_cast<double>(events.item[place]);
+  const bool is_fused = static_cast<HostIssue>(events.issue[place]) == HostIssue::kFusedUpdate;
+  return bytes / (is_fused ? rank.cpu_optimizer.fused_bytes_per_second
+                           : rank.cpu_optimizer.unfused_bytes_per_second);
+}
+
 std::vector<PlayedRank> replay(const std::vector<ReplayRank>& ranks, const LaunchCost& launch) {
   Meetings meetings;
   for (const ReplayRank& rank : ranks) meetings.add_rank(*rank.profile->program);

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "estimator/compute/gpu_rates.h"
+#include "estimator/compute/host_rates.h"
 #include "estimator/profile/rank_profile.h"
 #include "estimator/replay/work_price.h"
 
@@ -40,10 +41,14 @@ struct ReplayRank {
   /// What the host needs for each event, after what it waits for; empty: the launch cost of the
   /// event's HostIssue.
   std::vector<double> issue_seconds = {};
-  double host_lead_seconds = 0;  ///< by which the host begins before its GPU
+  CpuOptimizerRate cpu_optimizer = {};  ///< of traces with TraceEventKind::kHostUpdates
+  double host_lead_seconds = 0;         ///< by which the host begins before its GPU
   /// Until the third iteration everything that one iteration leaves to the next has settled.
   int64_t iterations = 3;
 };
+
+/// How long the host needs for an update of this event of its trace; 0 for other events.
+double update_seconds(const ReplayRank& rank, int64_t event);
 
 /// A work of the last iteration, in seconds since the start of the replay.
 struct PlayedWork {

@@ -131,6 +131,10 @@ void onerank_exec_model_reads(uint64_t model, int64_t integers) {
   if (recorder != nullptr) recorder->model_reads(model, integers);
 }
 
+void onerank_exec_host_updated(int64_t bytes, int is_fused) {
+  if (recorder != nullptr) recorder->host_updated(bytes, is_fused != 0);
+}
+
 void onerank_exec_region_made(const char* region, int steps, void (*before)(), void (*after)()) {
   if (recorder == nullptr) return;
   recorder->compiled_steps().made(region, steps != 0, {.before = before, .after = after});

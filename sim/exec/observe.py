@@ -69,6 +69,8 @@ def observe(recorder_path):
     kernel_updates.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
     model_reads = recorder.onerank_exec_model_reads
     model_reads.argtypes = [ctypes.c_uint64, ctypes.c_int64]
+    host_updated = recorder.onerank_exec_host_updated
+    host_updated.argtypes = [ctypes.c_int64, ctypes.c_int]
     told_region = recorder.onerank_exec_region_made
     callback = ctypes.PYFUNCTYPE(None)
     told_region.argtypes = [ctypes.c_char_p, ctypes.c_int, callback, callback]
@@ -225,6 +227,7 @@ def observe(recorder_path):
         watch_kernels()
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
         unfinished.add(optimizer)
+        told_before[optimizer] = told_updates
         is_new = step <= FIRST_STEPS or not are_known()
         if is_new:
             walk()
@@ -283,6 +286,40 @@ def observe(recorder_path):
     watched = []
     unfinished = weakref.WeakSet()  # optimizers whose step has not ended
 
+    updates = weakref.WeakKeyDictionary()  # what a step of each optimizer moves in the host's memory
+    told_updates = 0
+    told_before = weakref.WeakKeyDictionary()  # of these, before the step of each optimizer
+
+    def bytes_on_host(tensor):
+        held = local(tensor)
+        return held.nbytes if isinstance(held, torch.Tensor) and held.device.type == "cpu" else 0
+
+    def update_of(optimizer):
+        """It reads gradients, and reads and writes parameters and their states."""
+        moved, kept = 0, 0
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is None or bytes_on_host(parameter) == 0:
+                    continue
+                state = optimizer.state.get(parameter, {})
+                kept += sum(map(bytes_on_host, state.values())) if isinstance(state, dict) else 0
+                moved += bytes_on_host(parameter.grad) + 2 * bytes_on_host(parameter)
+        of_torch = type(optimizer).__module__.startswith("torch.optim")
+        is_fused = not of_torch or kept == 0 or bool(optimizer.param_groups[0].get("fused"))
+        return moved + 2 * kept, is_fused
+
+    def tell_update(optimizer):
+        """An optimizer that stepped others did nothing itself."""
+        nonlocal told_updates
+        if told_before.pop(optimizer, None) != told_updates:
+            return
+        if steps[optimizer] <= FIRST_STEPS:
+            updates[optimizer] = update_of(optimizer)
+        moved, is_fused = updates.get(optimizer, (0, True))
+        if moved > 0:
+            told_updates += 1
+            host_updated(moved, is_fused)
+
     def let_watchdog_look():
         """What a collective used that nobody waited for, PyTorch's watchdog releases when it has seen
         the end of it. DistributedDataParallel's first bucket, which holds all gradients, is then still
@@ -296,6 +333,7 @@ def observe(recorder_path):
         if torch.compiler.is_compiling():
             return after_traced_step()
         unfinished.discard(optimizer)
+        tell_update(optimizer)
         if steps.get(optimizer, 0) > FIRST_STEPS:
             return
         if steps.get(optimizer, 0) == 1:
@@ -365,6 +403,7 @@ def observe(recorder_path):
 
     def after_compiled_step():
         for optimizer in list(compiled):
+            told_before[optimizer] = told_updates  # they stepped one after the other
             after_step(optimizer)
 
     before_traced_step._dynamo_marked_constant = after_traced_step._dynamo_marked_constant = True

@@ -311,6 +311,10 @@ void ProgramRecorder::model_reads(uint64_t model, int64_t integers) {
   trace_.model_reads(model, integers);
 }
 
+void ProgramRecorder::host_updated(int64_t bytes, bool is_fused) {
+  tell_tracker([&] { trace_.host_updated(bytes, is_fused); });
+}
+
 void ProgramRecorder::rank_told(int64_t rank, int64_t world_size) {
   const std::lock_guard lock(mutex_);
   rank_ = {.rank = rank, .world_size = world_size};

@@ -72,6 +72,7 @@ class ProgramRecorder {
   void tensor_lies(uint64_t address, int64_t bytes);
   void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
   void model_reads(uint64_t model, int64_t integers);
+  void host_updated(int64_t bytes, bool is_fused);
   /// The process group has this rank and world size.
   void rank_told(int64_t rank, int64_t world_size);
   /// Sets all parameters that are known now: a JSON list of estimator::ParameterRecord.

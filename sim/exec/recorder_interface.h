@@ -47,6 +47,9 @@ void onerank_exec_kernel_updates(const char* name,
 /// An outermost module, the one at this address, is called to train on a tensor of so many
 /// integers; 0: it is given none.
 void onerank_exec_model_reads(uint64_t model, int64_t integers);
+/// A step of an optimizer has moved so many bytes of the host's memory; `is_fused`: in one pass
+/// over its tensors.
+void onerank_exec_host_updated(int64_t bytes, int is_fused);
 /// torch.compile made the region with this number, such as "3/0". If it `steps` an optimizer,
 /// `before` and `after` are called before and after it, in the thread that runs it; `after` is not
 /// called if an exception was raised.

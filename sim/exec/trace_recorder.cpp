@@ -223,6 +223,15 @@ void TraceRecorder::model_reads(uint64_t model, int64_t integers) {
   ++inputs_[{number, integers}];
 }
 
+void TraceRecorder::host_updated(int64_t bytes, bool is_fused) {
+  if (!recording_) return;
+  const std::lock_guard lock(mutex_);
+  Event& event = add(TraceEventKind::kHostUpdates, -1, false);
+  event.item = bytes;
+  event.issue = is_fused ? HostIssue::kFusedUpdate : HostIssue::kUnfusedUpdate;
+  event.host_nanoseconds = 0;  // it is priced, and is no issuing
+}
+
 /// Of the tensor that lies there, or else from there to the end of the block; 0 outside blocks.
 int64_t TraceRecorder::bytes_at(uint64_t address) const {
   const auto block = tracker_.block_around(address);

@@ -50,6 +50,9 @@ class TraceRecorder {
   /// The outermost module at `model` is called to train on a tensor of so many integers.
   void model_reads(uint64_t model, int64_t integers);
 
+  /// An optimizer on the CPU moved so many bytes; `is_fused`: in one pass over its tensors.
+  void host_updated(int64_t bytes, bool is_fused);
+
   void operator_started(const at::RecordFunction& function, const OperatorTraits& op);
   void operator_finished(const at::RecordFunction& function);
   void device_event(const onerank_virtual_gpu_event& event);

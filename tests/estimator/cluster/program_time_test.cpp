@@ -73,6 +73,24 @@ TEST_F(ProgramTimeTest, ListsWhatIsNotPriced) {
   EXPECT_TRUE(time.priced_by_memory.empty());
 }
 
+// Eight ranks share the CPUs, which update 3.71e9 parameters a second.
+TEST_F(ProgramTimeTest, OfAnOptimizerOnTheCpuIsAdded) {
+  TracedRank rank(0, 8);
+  rank.profile = small_program();
+  rank.host_waits_for_device();
+  rank.host_updates(28 * int64_t{3'710'000}, true);
+  const std::vector<RankProfile> profiles = {rank.profile};
+  const ProgramTime time =
+      program_time(ProgramReplay(profiles, {.gpu = gpu_, .fabric = fabric_of(h100_cluster(1))}));
+  const WorkTerm& updates = time.ranks[0].terms.back();
+  EXPECT_EQ(updates.name, "optimizer on the CPU");
+  EXPECT_DOUBLE_EQ(updates.seconds, 8e-3);
+  const ProgramTime without = program_time(replayed_);
+  EXPECT_GT(time.iteration_seconds, 8e-3 + 0.9 * without.iteration_seconds);
+  EXPECT_DOUBLE_EQ(time.ranks[0].host_seconds, without.ranks[0].host_seconds);
+  EXPECT_EQ(time.rates.size(), without.rates.size() + 2) << "where the rate is from";
+}
+
 TEST_F(ProgramTimeTest, OfAProfileWithoutATraceSaysWhatToDo) {
   RankProfile untraced = small_program();
   untraced.trace.reset();

@@ -25,6 +25,13 @@ TEST(HostLink, IsKnownOfEveryGpu) {
   EXPECT_THROW(host_link("tpu"), std::logic_error);
 }
 
+// 28 bytes for each of AdamW's parameters; five times as slow where it is not fused.
+TEST(CpuOptimizerRate, IsThatOfAdamSharedByTheRanksOfAMachine) {
+  EXPECT_DOUBLE_EQ(cpu_optimizer_rate(1).fused_bytes_per_second, 28 * 3.71e9);
+  EXPECT_DOUBLE_EQ(cpu_optimizer_rate(8).fused_bytes_per_second, 28 * 3.71e9 / 8);
+  EXPECT_DOUBLE_EQ(cpu_optimizer_rate(8).unfused_bytes_per_second, 28 * 3.71e9 / 8 / 5);
+}
+
 TEST(CpuAdamRate, IsThePlansOrPublished) {
   EXPECT_EQ(cpu_adam_rate(small_plan()).source, Source::kPublished);
   Plan plan = small_plan();

@@ -32,6 +32,19 @@ TEST(TraceReplay, StreamsThatDoNotWaitRunBesideEachOther) {
   EXPECT_DOUBLE_EQ(iteration_of(rank), 3);
 }
 
+TEST(TraceReplay, AnUpdateOnTheCpuTakesTheHostsTime) {
+  TracedRank rank(0);
+  rank.compute(0, 2);
+  rank.host_waits_for_stream(0);
+  rank.host_updates(300, true);
+  rank.host_updates(100, false);
+  rank.compute(0, 4);
+  rank.host_waits_for_stream(0);
+  ReplayRank played = rank.played();
+  played.cpu_optimizer = {.fused_bytes_per_second = 100, .unfused_bytes_per_second = 20};
+  EXPECT_DOUBLE_EQ(replay({played}, kFreeHost).front().iteration_seconds(), 2 + 3 + 5 + 4);
+}
+
 /// A gather on stream 1 for the next layer runs beside a layer on stream 0, which waits for it.
 TEST(TraceReplay, WhatAStreamWaitsForIsExposedAsFarAsNothingHidesIt) {
   TracedRank rank(0);

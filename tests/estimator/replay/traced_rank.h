@@ -77,6 +77,13 @@ class TracedRank {
   void host_waits_for_record(int64_t record) { add(TraceEventKind::kHostWaitRecord, -1, record); }
   void host_waits_for_device() { add(TraceEventKind::kHostWaitDevice, -1, 0); }
 
+  void host_updates(int64_t bytes, bool is_fused) {
+    add(TraceEventKind::kHostUpdates,
+        -1,
+        bytes,
+        is_fused ? HostIssue::kFusedUpdate : HostIssue::kUnfusedUpdate);
+  }
+
   ReplayRank played() const { return {&profile, prices}; }
 
   RankProfile profile;

@@ -287,6 +287,27 @@ TEST_F(ExecTrace, TellsHowWorksAreAskedFor) {
   EXPECT_EQ(calls["broadcast"], 0);
 }
 
+// AdamW reads the gradient, and reads and writes the weight and two moments (and a counter of four
+// bytes) for each of a million parameters; SGD has no moments, and one operator.
+TEST_F(ExecTrace, HasTheUpdatesOfOptimizersOnTheCpu) {
+  const ProgramResult result = run_program("optimizer_on_host.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Trace whole = trace(0);
+  std::vector<std::pair<int64_t, estimator::HostIssue>> updates;
+  for (std::size_t i = 0; i < whole.events.kind.size(); ++i) {
+    if (kind(whole, i) != TraceEventKind::kHostUpdates) continue;
+    updates.emplace_back(whole.events.item[i],
+                         static_cast<estimator::HostIssue>(whole.events.issue[i]));
+  }
+  constexpr int64_t kParameters = 1 << 20, kAdam = 28 * kParameters + 8;
+  using estimator::HostIssue;
+  EXPECT_THAT(updates,
+              testing::ElementsAre(std::pair(kAdam, HostIssue::kUnfusedUpdate),
+                                   std::pair(kAdam, HostIssue::kFusedUpdate),
+                                   std::pair(12 * kParameters, HostIssue::kFusedUpdate)));
+  EXPECT_THAT(result.output, HasSubstr("\n  optimizer on the CPU                "));
+}
+
 TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {
   const ProgramResult result = run_program(
       "deadlock.py", {"--world-size", "2", "--steps", "2", "--ranks", "0,1"}, {"--its-own-flag"});
