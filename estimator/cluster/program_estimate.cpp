@@ -75,10 +75,6 @@ ProgramPlace place_of(const std::vector<RankProfile>& profiles,
           .gpu_deviation = run.gpu_deviation};
 }
 
-int64_t ranks_together(const RankProfile& profile) {
-  return trains_alone(profile) ? 1 : profile.world_size;
-}
-
 constexpr const char* kNoTokens =
     "no rank that was replayed shows its tokens: give --tokens-per-step, or --global-batch-size "
     "and --seq-length";

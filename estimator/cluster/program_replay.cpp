@@ -5,18 +5,19 @@
 #include <string>
 
 #include "estimator/cluster/program_ranks.h"
+#include "estimator/cluster/program_tokens.h"
 #include "estimator/compute/gpu_variation.h"
 
 namespace estimator {
 namespace {
 
 /// All ranks of GPUs that wait for each other are as slow as the slowest of them.
-GpuRates rates_at(const ProgramPlace& place, int64_t world_size, double speed = 1) {
+GpuRates rates_at(const ProgramPlace& place, int64_t ranks, double speed = 1) {
   const double deviation = place.gpu_deviation.value_or(usual_gpu_deviation().value);
   return GpuRates(place.gpu,
                   place.calibration,
                   {},
-                  slowest_gpu_slowdown(world_size, deviation) / speed,
+                  slowest_gpu_slowdown(ranks, deviation) / speed,
                   Priced::kKernels);
 }
 
@@ -52,7 +53,7 @@ StepEnergy energy_of(const ReplayRank& rank, const PlayedRank& played) {
 }  // namespace
 
 ProgramReplay::ProgramReplay(const std::vector<RankProfile>& profiles, const ProgramPlace& place)
-    : rates(rates_at(place, profiles.front().world_size)), fabric(place.fabric) {
+    : rates(rates_at(place, ranks_together(profiles.front()))), fabric(place.fabric) {
   std::string why;
   for (const RankProfile* profile : ranks_to_replay(profiles, why)) {
     ranks.push_back({.profile = profile,
@@ -80,7 +81,7 @@ void ProgramReplay::keep_power_limit(const ProgramPlace& place, const BoardPower
       if (std::abs(speed - use.speed) < kExact) continue;
       is_kept = false;
       use.speed = speed;
-      slow_down(ranks[i], rates_at(place, ranks[i].profile->world_size, speed), fabric);
+      slow_down(ranks[i], rates_at(place, ranks_together(*ranks[i].profile), speed), fabric);
     }
     if (is_kept) return;
     play();

@@ -192,6 +192,8 @@ bool trains_alone(const RankProfile& rank) {
   return rank.world_size > 1 && !rank.program->joins_world;
 }
 
+int64_t ranks_together(const RankProfile& rank) { return trains_alone(rank) ? 1 : rank.world_size; }
+
 std::optional<FoundTokens> found_tokens(const std::vector<const RankProfile*>& ranks) {
   for (const TokenReader& reader : kTokenReaders) {
     for (const RankProfile* rank : ranks) {
