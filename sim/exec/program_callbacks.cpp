@@ -4,6 +4,7 @@
 #include <c10/util/Logging.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "sim/exec/drawn_integers.h"
 #include "sim/exec/joined_tensors.h"
 #include "sim/exec/operator_facts.h"
+#include "sim/tracking/tensors_in.h"
 
 namespace sim {
 namespace {
@@ -39,6 +41,8 @@ struct ObservedOperator final : at::ObserverContext {
   const int64_t* answer_around = nullptr;  // the same
 };
 struct RunningStep final : at::ObserverContext {};
+/// An operator of what torch.compile traces with sizes that it does not know: it computes nothing.
+struct SymbolicOperator final : at::ObserverContext {};
 
 Context compiled_region_started(const at::RecordFunction& range) {
   CompiledSteps& steps = recorder->compiled_steps();
@@ -72,6 +76,10 @@ Context operator_started(const at::RecordFunction& function) {
   if (recorder == nullptr) return nullptr;
   const OperatorFacts& facts = facts_of(function);
   if (!facts.is_operator) return compiled_region_started(function);
+  const auto inputs = function.inputs();
+  if (std::any_of(inputs.begin(), inputs.end(), is_symbolic)) {
+    return std::make_unique<SymbolicOperator>();
+  }
   recorder->operator_started(function, facts);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return nullptr;
@@ -128,6 +136,7 @@ void operator_finished(const at::RecordFunction& function, at::ObserverContext* 
     if (context != nullptr) compiled_region_finished();
     return;
   }
+  if (dynamic_cast<const SymbolicOperator*>(context) != nullptr) return;
   recorder->operator_finished(function);
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return;

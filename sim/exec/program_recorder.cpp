@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -488,7 +487,7 @@ void ProgramRecorder::finish() {
     estimator::write_file_whole((folder_ / kProcessProfile).string(),
                                 estimator::document_text(result));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+    std::ofstream(folder_ / kInternalError) << error.what();
   }
 }
 

@@ -34,6 +34,8 @@ inline constexpr const char* kExecDeadlineVariable = "ONERANK_EXEC_DEADLINE";
 inline constexpr const char* kDoingPrefix = "doing-";
 /// What a process writes there: how many optimizer steps it has taken, after the first.
 inline constexpr const char* kStepsTaken = "steps";
+/// What it writes in place of its profile if Onerank itself failed: the error.
+inline constexpr const char* kInternalError = "internal-error";
 /// The last file that a process writes there.
 inline constexpr const char* kProcessProfile = "profile.json";
 

@@ -351,6 +351,16 @@ std::set<int64_t> ranks_skipped_in(const fs::path& folder) {
   return ranks;
 }
 
+/// No other process of the program stands for the one whose profile is missing.
+void throw_if_recorder_failed(const ExecJob& job, const ProgramProcesses& processes) {
+  const std::string error = processes.recorder_error();
+  if (error.empty()) return;
+  fail(job,
+       fmt::format("Onerank could not record the program: {}", error.substr(0, error.find('\n'))),
+       "unless the disk is full, this is an error in Onerank: please report it, with the program",
+       ExitCode::kInternal);
+}
+
 /// Of the process that was the rank, or tells most of a program that did not train.
 const ProgramProcess& process_of_rank(const ExecJob& job,
                                       const WantedRank& wanted,
@@ -361,6 +371,7 @@ const ProgramProcess& process_of_rank(const ExecJob& job,
   if (candidates(processes.all(), wanted).empty()) {
     const auto refusals = lines_of(folder / kRefusals);  // also of processes without a profile
     throw_if_unanswered(job, {refusals.begin(), refusals.end()});
+    throw_if_recorder_failed(job, processes);
     throw_if_timed_out(job, folder, patience);
     throw_if_failed(job, given_values(folder, processes), end);
   }

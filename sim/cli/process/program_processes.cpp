@@ -135,6 +135,15 @@ int64_t ProgramProcesses::count_started() const {
   });
 }
 
+std::string ProgramProcesses::recorder_error() const {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const fs::path file = entry.path() / kInternalError;
+    if (id_of(entry.path()) && fs::exists(file)) return estimator::read_file(file.string());
+  }
+  return "";
+}
+
 bool has_trained(const RankProfile& profile) {
   return profile.program->optimizer_steps > 0 || profile.out_of_memory ||
          !profile.program->unanswered.empty();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "estimator/profile/rank_profile.h"
@@ -38,6 +39,9 @@ class ProgramProcesses {
   /// How many processes have begun to use the GPU. Those without a profile are still running, or
   /// ended without running their exit handlers.
   int64_t count_started() const;
+  /// Why the recorder could not write the profile of a process, of one of those where it could not;
+  /// empty where it never failed.
+  std::string recorder_error() const;
 
  private:
   const std::filesystem::path folder_;

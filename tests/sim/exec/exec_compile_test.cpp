@@ -29,7 +29,8 @@ class ExecCompile : public ExecProgram {
 };
 
 TEST_F(ExecCompile, SeesNothingOfTheRecorder) {
-  const std::vector<std::string> ways = {"step",
+  const std::vector<std::string> ways = {"lengths",  // the first one's iterations are recorded
+                                         "step",
                                          "bound_step",
                                          "own_step",
                                          "whole",
@@ -46,6 +47,7 @@ TEST_F(ExecCompile, SeesNothingOfTheRecorder) {
   const ProgramResult recorded = run_program("compiled.py", {}, ways);
   ASSERT_EQ(recorded.exit_code, 0) << recorded.error;
   EXPECT_EQ(told(recorded.output), told(alone.output));
+  EXPECT_THAT(recorded.output, HasSubstr("lengths graphs 2 "));
   EXPECT_THAT(recorded.output, HasSubstr("whole graphs 1 calls 9 breaks 0 "));
   EXPECT_THAT(recorded.error, Not(HasSubstr("global hooks")));
 }

@@ -43,6 +43,15 @@ TEST_F(ExecFailures, InventedReadsAreNamed) {
                         "equal)"));
 }
 
+TEST_F(ExecFailures, AnErrorOfTheRecorderIsNoVerdict) {
+  const ProgramResult result = run_program("misreports.py", {});
+  EXPECT_EQ(result.exit_code, 70);
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("error: Onerank could not record the program: the observer tells of "
+                              "memory for nonsense"),
+                    HasSubstr("please report it")));
+}
+
 TEST_F(ExecFailures, ASignalIsNamed) {
   const ProgramResult result = run_program("killed.py", {});
   EXPECT_EQ(result.exit_code, 3);

@@ -71,6 +71,7 @@ def broken(model):
 
 WAYS = {
     "eager": lambda model: model,
+    "lengths": lambda model: torch.compile(model, **AS),
     "whole": lambda model: torch.compile(model, **AS),
     "fullgraph": lambda model: torch.compile(model, fullgraph=True, **AS),
     "in_place": lambda model: model.compile(fullgraph=True, **AS) or model,
@@ -84,6 +85,9 @@ WAYS = {
 }
 
 
+# Rows of each batch; from the second on the compiler takes their number for one that changes.
+ROWS = {"lengths": (96, 160, 128, 192)}
+
 STEPS = {
     "step": lambda optimizer: torch.compile(lambda: optimizer.step(), **AS),
     "bound_step": lambda optimizer: torch.compile(optimizer.step, **AS),
@@ -96,8 +100,8 @@ def train(way):
     run = WAYS.get(way, WAYS["eager"])(model)
     optimizer = (Own if "own" in way else torch.optim.AdamW)(model.parameters())
     step = STEPS.get(way, lambda optimizer: optimizer.step)(optimizer)
-    for _ in range(3):
-        run(torch.randn(64, WIDTH, device="cuda")).square().mean().backward()
+    for rows in ROWS.get(way, (64, 64, 64)):
+        run(torch.randn(rows, WIDTH, device="cuda")).square().mean().backward()
         step()
         optimizer.zero_grad()
 
