@@ -277,13 +277,26 @@ struct GivenValues {
   std::set<std::string> invented;  ///< operators that read what only kernels would have computed
 };
 
+/// Ranks that gather wait for nobody: copies of this rank's value stand in for the others, also
+/// with --ranks auto.
+const char* help_for_taken(const std::set<std::string>& taken) {
+  const bool has_gathered = std::any_of(taken.begin(), taken.end(), [](const std::string& line) {
+    return line.starts_with("all_gather ") || line.starts_with("gather ");
+  });
+  return has_gathered
+             ? "--ranks with all ranks of the group gives each its own (auto does not run ranks "
+               "that only gather), or --steps K ends the program before it gathers, such as to "
+               "save a checkpoint"
+             : "--ranks auto runs the ranks that are waited for";
+}
+
 std::string help_for(const GivenValues& given) {
   std::string help = "see its output above";
   if (!given.taken.empty()) {
     help += fmt::format(
-        "; in place of messages of absent ranks it was given what it held itself ({}): --ranks "
-        "auto runs the ranks that are waited for",
-        fmt::join(given.taken, "; "));
+        "; in place of messages of absent ranks it was given what it held itself ({}): {}",
+        fmt::join(given.taken, "; "),
+        help_for_taken(given.taken));
   }
   if (!given.passed.empty()) {
     help += fmt::format(

@@ -178,6 +178,14 @@ TEST_F(ExecMessages, WhatIsAssumedOfAbsentRanksIsCounted) {
   EXPECT_EQ(gathers, 7);
 }
 
+TEST_F(ExecMessages, AfterAFailureWithGatheredCopiesAllRanksAreNamed) {
+  const ProgramResult result =
+      run_program("checks_gathered.py", {"--world-size", "4", "--ranks", "auto"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("--ranks with all ranks of the group gives each its own"));
+  EXPECT_THAT(result.error, Not(HasSubstr("--ranks auto")));
+}
+
 TEST_F(ExecMessages, AProgramThatAssumesNothingSaysSo) {
   EXPECT_THAT(run_program("plain.py", {}).output, HasSubstr("\nvalues assumed: none\n"));
 }
