@@ -1,6 +1,7 @@
 #include "sim/exec/program_callbacks.h"
 
 #include <ATen/record_function.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/util/Logging.h>
 #include <pthread.h>
 
@@ -8,6 +9,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sim/exec/drawn_integers.h"
 #include "sim/exec/joined_tensors.h"
@@ -27,6 +29,8 @@ constexpr std::string_view kOptimizerMade = "python.optimizer";
 
 /// How many of the operators that run on this thread are closed.
 thread_local int closed_operators = 0;
+/// Which of them are, outermost first.
+thread_local std::vector<bool> are_closed;
 
 using Context = std::unique_ptr<at::ObserverContext>;
 
@@ -57,6 +61,20 @@ void compiled_region_finished() {
   recorder->step_finished();
 }
 
+/// Whether Python carries the operator out, and may do other things then: that of a tensor with a
+/// __torch_dispatch__ of its own (a DTensor's random numbers make the generators of all ranks
+/// equal), or of a TorchDispatchMode.
+bool runs_python(c10::ArrayRef<c10::IValue> inputs) {
+  if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return true;
+  bool found = false;
+  for (const c10::IValue& input : inputs) {
+    for_each_tensor(input, [&](const at::Tensor& tensor) {
+      found = found || tensor.key_set().has(c10::DispatchKey::Python);
+    });
+  }
+  return found;
+}
+
 /// What an operator reads back is followed, also in a closed one.
 void start_reading_back(ObservedOperator& running, const VirtualGpu& gpu) {
   running.closed_around = std::exchange(closed_operators, 0);
@@ -84,7 +102,8 @@ Context operator_started(const at::RecordFunction& function) {
   const VirtualGpu& gpu = recorder->gpu();
   if (!gpu) return nullptr;
   const bool is_followed = closed_operators == 0 || facts.reads_back;
-  if (facts.writes.is_closed && closed_operators++ == 0) gpu.remember_here(0);
+  are_closed.push_back(facts.writes.is_closed && !runs_python(inputs));
+  if (are_closed.back() && closed_operators++ == 0) gpu.remember_here(0);
   ObservedOperator running;
   if (is_followed) {  // else all of it is forgotten, or followed, with the closed operator
     running.on_host = HostCall::prepare(function, facts.on_host, gpu);
@@ -144,10 +163,12 @@ void operator_finished(const at::RecordFunction& function, at::ObserverContext* 
     end_reading_back(static_cast<const ObservedOperator&>(*context), gpu);
   }
   const OperatorWrites& writes = facts.writes;
-  if (writes.is_closed && --closed_operators == 0) gpu.remember_here(1);
+  const bool is_closed = !are_closed.empty() && are_closed.back();
+  if (!are_closed.empty()) are_closed.pop_back();
+  if (is_closed && --closed_operators == 0) gpu.remember_here(1);
   // What a closed one wrote was not remembered, and its results are in memory that was given out
   // since, which is forgotten then.
-  if (writes.computes && !writes.is_closed) {
+  if (writes.computes && !is_closed) {
     for_each_memory(function.outputs(), writes.results, [&](const MemoryRange& range) {
       gpu.forget(range.address, range.bytes, kEver);
     });

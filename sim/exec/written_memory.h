@@ -60,8 +60,8 @@ struct OperatorWrites {
   /// Its own kernels decide what it finally writes: a histogram, for example, fills its result with
   /// zeros and then counts into it. False if it is composed of other operators, or copies or fills.
   bool computes = false;
-  /// It computes, is PyTorch's own, and reads nothing back. So other things that it writes, such as
-  /// tables for its kernels, are used by these kernels only.
+  /// It computes, is PyTorch's own, and reads nothing back. Unless Python carries it out, other
+  /// things that it writes, such as tables for its kernels, are used by these kernels only.
   bool is_closed = false;
 };
 OperatorWrites writes_of(const at::RecordFunction& function);

@@ -186,6 +186,14 @@ TEST_F(ExecMessages, AfterAFailureWithGatheredCopiesAllRanksAreNamed) {
   EXPECT_THAT(result.error, Not(HasSubstr("--ranks auto")));
 }
 
+/// What an operator on a DTensor broadcasts is known: it is no memory of kernels.
+TEST_F(ExecMessages, OfTheStateOfGeneratorsAreKnown) {
+  const ProgramResult result = run_program("fsdp2_meta.py", {"--world-size", "16", "--rank", "9"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(run_program("fsdp2_meta.py", {"--world-size", "16"}).error,
+              Not(HasSubstr("synchronizing RNG states")));
+}
+
 TEST_F(ExecMessages, AProgramThatAssumesNothingSaysSo) {
   EXPECT_THAT(run_program("plain.py", {}).output, HasSubstr("\nvalues assumed: none\n"));
 }
