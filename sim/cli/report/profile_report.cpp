@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
 #include "estimator/base/units.h"
 #include "sim/cli/report/table.h"
 
@@ -11,8 +16,11 @@ namespace {
 using estimator::format_gib;
 using estimator::format_mib;
 using estimator::MemoryReading;
+using estimator::PhaseRecord;
 using estimator::RankProfile;
 using estimator::with_commas;
+
+using Phases = std::vector<PhaseRecord>;
 
 constexpr const char* kAllocatedBytes =
     "simulated: bytes of PyTorch's own allocator while the rank ran";
@@ -41,6 +49,62 @@ std::string lifted_limit_text(const RankProfile& profile) {
   return text + "\n";
 }
 
+/// The number in "iteration_12.optimizer_step"; -1 outside iterations.
+int64_t iteration_of(const PhaseRecord& phase) {
+  constexpr std::string_view kIterationPrefix = "iteration_";
+  if (!phase.name.starts_with(kIterationPrefix)) return -1;
+  return std::strtoll(phase.name.c_str() + kIterationPrefix.size(), nullptr, 10);
+}
+
+/// Up to the first phase of another iteration.
+Phases::const_iterator end_of_iteration(Phases::const_iterator first, Phases::const_iterator end) {
+  return std::find_if(first, end, [number = iteration_of(*first)](const PhaseRecord& phase) {
+    return iteration_of(phase) != number;
+  });
+}
+
+bool is_equal(const MemoryReading& a, const MemoryReading& b) {
+  return a.allocated_bytes == b.allocated_bytes && a.reserved_bytes == b.reserved_bytes;
+}
+
+bool is_alike(const PhaseRecord& a, const PhaseRecord& b) {
+  return is_equal(a.before, b.before) && is_equal(a.after, b.after) && is_equal(a.peak, b.peak) &&
+         a.name.substr(a.name.find('.')) == b.name.substr(b.name.find('.'));
+}
+
+PhaseRecord as_one(Phases::const_iterator first, Phases::const_iterator end) {
+  PhaseRecord one = *first;
+  one.name = fmt::format("iterations {} to {}", iteration_of(*first), iteration_of(*(end - 1)));
+  one.after = (end - 1)->after;
+  for (auto phase = first + 1; phase != end; ++phase) {
+    one.seconds += phase->seconds;
+    one.peak.allocated_bytes = std::max(one.peak.allocated_bytes, phase->peak.allocated_bytes);
+    one.peak.reserved_bytes = std::max(one.peak.reserved_bytes, phase->peak.reserved_bytes);
+  }
+  return one;
+}
+
+/// Two and more iterations with the readings of the one before them are one line.
+Phases with_equal_iterations_folded(const Phases& phases) {
+  Phases lines;
+  for (auto next = phases.begin(); next != phases.end();) {
+    const auto first = next;
+    next = end_of_iteration(first, phases.end());
+    lines.insert(lines.end(), first, next);
+    auto end = next;
+    while (iteration_of(*first) >= 0 && end != phases.end()) {
+      const auto iteration_end = end_of_iteration(end, phases.end());
+      if (!std::equal(first, next, end, iteration_end, is_alike)) break;
+      end = iteration_end;
+    }
+    const bool are_several = end - next > next - first;
+    if (!are_several) continue;
+    lines.push_back(as_one(next, end));
+    next = end;
+  }
+  return lines;
+}
+
 }  // namespace
 
 Table phase_table(const RankProfile& profile) {
@@ -52,7 +116,7 @@ Table phase_table(const RankProfile& profile) {
                {"peak allocated", Align::kRight, kAllocatedBytes},
                {"peak reserved", Align::kRight, "simulated: taken from the GPU by the allocator"},
                {is_measured ? "time" : "host time"}});
-  for (const estimator::PhaseRecord& phase : profile.phases) {
+  for (const PhaseRecord& phase : with_equal_iterations_folded(profile.phases)) {
     const int64_t delta = phase.after.allocated_bytes - phase.before.allocated_bytes;
     table.add_row({phase.name,
                    format_mib(phase.before.allocated_bytes),
