@@ -157,11 +157,18 @@ bool ran_backward(const ProgramRecord& program) {
 
 }  // namespace
 
+bool reached_own_limit(const OutOfMemoryRecord& failure) {
+  constexpr int64_t kLargestRounding = 20 << 20;
+  return failure.free_bytes >= failure.requested_bytes + kLargestRounding;
+}
+
 std::optional<std::string> ran_out(const RankProfile& profile) {
   if (!profile.out_of_memory || profile.limit_lifted) return std::nullopt;
   return fmt::format("rank {} ran out of {} in {}: {}",
                      profile.rank,
-                     format_gib(profile.device.total_bytes),
+                     reached_own_limit(*profile.out_of_memory)
+                         ? "the memory that the program allows itself"
+                         : format_gib(profile.device.total_bytes),
                      profile.out_of_memory->phase,
                      profile.out_of_memory->message);
 }

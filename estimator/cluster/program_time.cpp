@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "estimator/cluster/program_flops.h"
@@ -16,6 +17,38 @@ constexpr const char* kRecomputeIsHidden =
     "has gradients: these cannot be told apart, and count as the model's";
 
 constexpr const char* kOptimizerOnCpu = "optimizer on the CPU";
+
+struct StepNote {
+  std::string_view recorded_with;
+  const char* text;
+};
+constexpr StepNote kStepNotes[] = {
+    {kWithCompilation,
+     "code was compiled or loaded in the iteration that was recorded: what torch.compile and "
+     "Triton launch to time their kernels is a part of this step. Let the program take more steps"},
+    {kWithGraphCapture,
+     "a CUDA graph was captured in the iteration that was recorded: a replay of it is faster. Let "
+     "the program take more steps"},
+    {kWithoutGraph,
+     "the program captured CUDA graphs, and no iteration that launches one was recorded whole: the "
+     "step may be faster, and need other memory. Let the program take more steps"},
+    {kWithOtherSteps,
+     "the optimizers do not step in the same order in every iteration: this is the step of one of "
+     "them"},
+};
+
+/// In the order of the table, once each.
+std::vector<std::string> step_notes(const std::vector<ReplayRank>& ranks) {
+  std::vector<std::string> notes;
+  for (const StepNote& note : kStepNotes) {
+    const bool is_so = std::any_of(ranks.begin(), ranks.end(), [&](const ReplayRank& rank) {
+      const auto& with = rank.profile->program->recorded_with;
+      return std::find(with.begin(), with.end(), note.recorded_with) != with.end();
+    });
+    if (is_so) notes.emplace_back(note.text);
+  }
+  return notes;
+}
 
 /// Seconds in which at least one of some spans runs, within a window.
 class Cover {
@@ -144,6 +177,7 @@ ProgramTime program_time(const ProgramReplay& replayed) {
     if (!flops.is_model_known) time.mfu_note = kRecomputeIsHidden;
   }
   add_rates_of_updates(time);
+  time.step_notes = step_notes(ranks);
   const auto& peak = replayed.rates.gpu().peak_flops_per_second.bf16;
   if (peak && time.iteration_seconds > 0) {
     time.hfu = time.flops / time.iteration_seconds / *peak;

@@ -158,6 +158,12 @@ void visit_fields(Visitor& visit, OtherDevice& device) {
         {"largest, of PyTorch's allocator", kBytes});
 }
 
+// What the recorded iteration has that other iterations do not have, or lacks.
+inline constexpr const char* kWithCompilation = "compilation";
+inline constexpr const char* kWithGraphCapture = "graph_capture";
+inline constexpr const char* kWithOtherSteps = "other_steps";
+inline constexpr const char* kWithoutGraph = "no_graph";
+
 struct ProgramRecord {
   std::vector<std::string> command;
   bool recorded = true;
@@ -170,7 +176,9 @@ struct ProgramRecord {
   int64_t outside_bytes = 0;
   int64_t other_libraries_bytes = 0;
   int64_t optimizer_steps = 0;
+  int64_t caught_failures = 0;
   int64_t recorded_iteration = 0;
+  std::vector<std::string> recorded_with;
   bool stopped_by_steps = false;
   std::string events = "immediate";
   std::vector<std::string> attention;
@@ -209,9 +217,17 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
          "other libraries took with calls of CUDA",
          kBytes});
   visit("optimizer_steps", program.optimizer_steps, {"iterations that ended in a step", kCount});
+  visit("caught_failures",
+        program.caught_failures,
+        {"requests for memory that were refused, and after which the program took steps", kCount});
   visit("recorded_iteration",
         program.recorded_iteration,
         {"whose operators the profile has", kCount});
+  visit("recorded_with",
+        program.recorded_with,
+        "what that iteration has beside what the program does in others: compilation, "
+        "graph_capture, other_steps (of optimizers that step irregularly); no_graph: the program "
+        "captured CUDA graphs, and none is launched in it");
   visit("stopped_by_steps", program.stopped_by_steps, "it was ended after --steps");
   visit("events",
         program.events,

@@ -121,6 +121,11 @@ std::optional<FailedRequest> AllocatorFollower::first_failure() const {
   return first_failure_;
 }
 
+void AllocatorFollower::forget_failure() {
+  const std::lock_guard lock(mutex_);
+  first_failure_.reset();
+}
+
 /// The entry tells what is about to change, but for a free, which has been counted.
 void AllocatorFollower::changes(const Entry& entry) {
   // A snapshot changes nothing (torch 2.15's NCCL takes one of every device before the program uses

@@ -46,6 +46,8 @@ class AllocatorFollower {
   estimator::MemoryReading take_peak();
 
   std::optional<FailedRequest> first_failure() const;
+  /// The program goes on without what it was refused: the next failure is the first one.
+  void forget_failure();
   int64_t count_failures() const { return failures_; }
 
   /// A node of autograd begins, and ends, on this thread. A device that gives it memory computes

@@ -125,6 +125,11 @@ void CollectiveLog::add(const onerank_nccl_call& call, bool in_iteration) {
   if (in_iteration) ++count.in_iteration;
 }
 
+void CollectiveLog::forget_iteration() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, count] : calls_) count.in_iteration = 0;
+}
+
 std::vector<estimator::CommunicatorRecord> CollectiveLog::records() const {
   const std::lock_guard lock(mutex_);
   auto communicators = communicators_;

@@ -44,6 +44,9 @@ class CollectiveLog {
   /// recorded iteration.
   void add(const onerank_nccl_call& call, bool in_iteration);
 
+  /// The iteration whose calls were counted is not the recorded one.
+  void forget_iteration();
+
   std::vector<estimator::CommunicatorRecord> records() const;
   /// Where the communicator with this number stands among the records.
   int64_t place_of(int64_t communicator) const;

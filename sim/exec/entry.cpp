@@ -107,6 +107,14 @@ void onerank_exec_closure_ends() {
   if (recorder != nullptr) recorder->closure_finished();
 }
 
+void onerank_exec_optimizer_steps(uint64_t key) {
+  if (recorder != nullptr) recorder->optimizer_told(key);
+}
+
+void onerank_exec_compiles() {
+  if (recorder != nullptr) recorder->code_compiled();
+}
+
 int onerank_exec_was_ended() {
   return recorder != nullptr && recorder->has_ended_program() ? 1 : 0;
 }

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "sim/tracking/operator_call.h"
 #include "sim/virtual_gpu/demangled.h"
 
 namespace sim {
@@ -29,6 +30,16 @@ std::vector<estimator::GemmRecord> gemm_records(const VirtualGpu& gpu) {
             {gemm->m, gemm->n, gemm->k, gemm->batch, static_cast<int64_t>(gemm->count)});
       },
       &records);
+  return records;
+}
+
+std::vector<estimator::OperatorRecord> counted_operators(const RunTracker& tracker,
+                                                         const std::vector<std::string>& phases) {
+  std::vector<estimator::OperatorRecord> records;
+  for (const auto& entry : tracker.operators().entries()) {
+    const std::string& phase = phases.at(entry.item->phase);
+    records.push_back(operator_record(*entry.item, phase.substr(phase.find('.') + 1), entry.count));
+  }
   return records;
 }
 

@@ -74,6 +74,8 @@ def observe(recorder_path):
     told_region = recorder.onerank_exec_region_made
     callback = ctypes.PYFUNCTYPE(None)
     told_region.argtypes = [ctypes.c_char_p, ctypes.c_int, callback, callback]
+    optimizer_steps = recorder.onerank_exec_optimizer_steps
+    optimizer_steps.argtypes = [ctypes.c_uint64]
     is_rank = recorder.onerank_exec_is_rank
     is_rank.argtypes = [ctypes.c_int64, ctypes.c_int64]
 
@@ -109,6 +111,7 @@ def observe(recorder_path):
     def before_call(module, *arguments):
         around = thread.paths = getattr(thread, "paths", [])
         path = paths.get(id(module))
+        watch_compiler()
         if path is None and not around:
             add_root(module)
             path = paths[id(module)]
@@ -221,10 +224,24 @@ def observe(recorder_path):
             return (arguments[0], told(arguments[1]), *arguments[2:]), named
         return None
 
+    def first_parameter(optimizer):
+        """By which optimizers of different parameters are told apart."""
+        return next((id(parameter) for group in optimizer.param_groups for parameter in group["params"]), 0)
+
+    watched = []  # torch.compile's compiler, once it is loaded
+
+    def watch_compiler():
+        callbacks = None if watched else sys.modules.get("torch._dynamo.callback")
+        if callbacks:
+            watched.append(callbacks)
+            callbacks.callback_handler.register_start_callback(lambda *_: recorder.onerank_exec_compiles())
+
     def before_step(optimizer, *_):
         if torch.compiler.is_compiling():
             return before_traced_step()
         watch_kernels()
+        watch_compiler()
+        optimizer_steps(first_parameter(optimizer))
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
         unfinished.add(optimizer)
         told_before[optimizer] = told_updates

@@ -31,19 +31,52 @@ void PhaseLog::forward_started(const Boundary& boundary) {
 
 /// Where no module ran, the first forward began unseen.
 void PhaseLog::step_started(const Boundary& boundary) {
-  continues_last_step_ = iteration_ > 0 && !backward_since_step_;
+  is_told_ = is_first_turn_ = false;
+  continues_last_step_ = has_stepped() && !backward_since_step_;
   if (continues_last_step_) {
-    --iteration_;
+    if (!is_open_) --iteration_;
     return reopen_last(boundary);
   }
   if (running_.name == kBuildOptimizer) running_.name = iteration_phase(kForwardBackward);
   change(iteration_phase(kStepPhase), boundary);
 }
 
+void PhaseLog::optimizer_told(uint64_t key) {
+  if (std::exchange(is_told_, true)) return;
+  key_ = key;
+  if (!continues_last_step_) return step_belongs_to(key);
+  is_first_turn_ = stepped_.insert(key).second;
+}
+
+/// That the iteration of the last step had gone on, or had ended, shows when the next optimizer
+/// steps.
+void PhaseLog::step_belongs_to(uint64_t key) {
+  const bool is_again = stepped_.empty() || stepped_.count(key) != 0;
+  if (is_open_ == is_again) {
+    iteration_ += is_open_ ? 1 : -1;
+    rename_step();
+  }
+  if (is_again) return begin_turn(key);
+  stepped_.insert(key);
+}
+
+void PhaseLog::begin_turn(uint64_t key) {
+  expected_ = std::exchange(stepped_, {key});
+  is_open_ = false;
+}
+
+void PhaseLog::rename_step() {
+  phases_.back().name = iteration_phase(kForwardBackward);
+  running_.name = iteration_phase(kStepPhase);
+}
+
 /// The first module ran long ago, or runs in the closure.
 void PhaseLog::closure_started(const Boundary& boundary) {
   if (continues_last_step_) {
-    ++iteration_;
+    if (!is_first_turn_) {
+      ++iteration_;
+      begin_turn(key_);
+    }
     change(iteration_phase(kForwardBackward), boundary);
   } else if (phases_.back().name == iteration_phase(kForwardBackward)) {
     reopen_last(boundary);
@@ -58,7 +91,9 @@ void PhaseLog::closure_finished(const Boundary& boundary) {
 }
 
 void PhaseLog::step_finished(const Boundary& boundary) {
-  ++iteration_;
+  if (!is_told_ && !continues_last_step_) step_belongs_to(key_);
+  is_open_ = !std::includes(stepped_.begin(), stepped_.end(), expected_.begin(), expected_.end());
+  if (!is_open_) ++iteration_;
   backward_since_step_ = false;
   change(iteration_phase(kForwardBackward), boundary);
 }
@@ -70,7 +105,7 @@ void PhaseLog::step_failed(const Boundary& boundary) {
 std::vector<PhaseRecord> PhaseLog::finished(const Boundary& boundary) const {
   std::vector<PhaseRecord> phases = phases_;
   phases.push_back(closed(boundary));
-  if (iteration_ > 0 && !backward_since_step_) phases.back().name = "end";
+  if (has_stepped() && !backward_since_step_) phases.back().name = "end";
   return phases;
 }
 

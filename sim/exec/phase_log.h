@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ struct Boundary {
 };
 
 /// An iteration lasts from the end of one optimizer step to the end of the next one. Steps without
-/// a backward between them (in a program with several optimizers) belong to the same iteration. The
+/// a backward between them (in a program with several optimizers) belong to the same iteration, and
+/// so do the steps of optimizers that step in turn, each after a backward of its own (those of a
+/// generator and its discriminator): the iteration ends before the first of them steps again. The
 /// closure that an optimizer is given to compute the loss (PyTorch Lightning gives one to each)
 /// runs before the step, although it is called in it; steps inside a backward are one step at its
 /// end (steps_in_backward.h). The phases are
@@ -36,11 +39,16 @@ class PhaseLog {
   void optimizer_made(const Boundary& boundary);
   void forward_started(const Boundary& boundary);
   void step_started(const Boundary& boundary);
+  /// The step that has started is that of the optimizer with this key. Without it, it is of the
+  /// same one as the step before. Of several calls for a step the first counts.
+  void optimizer_told(uint64_t key);
   void closure_started(const Boundary& boundary);
   void closure_finished(const Boundary& boundary);
   void step_finished(const Boundary& boundary);
   /// The step failed, so that its iteration goes on.
   void step_failed(const Boundary& boundary);
+  /// A request for memory had failed, and the program goes on: the phase begins again.
+  void went_on(const Boundary& boundary) { change(std::string(running_.name), boundary); }
   void backward_ran() { backward_since_step_ = true; }
 
   /// The phases up to now, including the running one.
@@ -67,6 +75,10 @@ class PhaseLog {
   void change(std::string name, const Boundary& boundary);
   estimator::PhaseRecord closed(const Boundary& boundary) const;
   void reopen_last(const Boundary& boundary);
+  bool has_stepped() const { return iteration_ > 0 || is_open_; }
+  void step_belongs_to(uint64_t key);
+  void begin_turn(uint64_t key);
+  void rename_step();
   std::string iteration_phase(const char* part) const;
 
   std::vector<estimator::PhaseRecord> phases_;
@@ -75,6 +87,12 @@ class PhaseLog {
   int64_t iteration_ = 0;
   bool backward_since_step_ = false;
   bool continues_last_step_ = false;
+  std::set<uint64_t> stepped_;   // optimizers that did, in the iteration of the last step
+  std::set<uint64_t> expected_;  // those of the iteration before
+  bool is_open_ = false;         // not all of these have stepped in the iteration
+  bool is_told_ = false;         // of which optimizer the running step is
+  uint64_t key_ = 0;             // that one's, or that of the last step of which it was told
+  bool is_first_turn_ = false;   // of the stepping optimizer, in the iteration
 };
 
 }  // namespace sim

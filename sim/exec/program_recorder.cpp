@@ -15,6 +15,7 @@
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
+#include "estimator/cluster/program_estimate.h"
 #include "sim/exec/absent_answers.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/count_reads.h"
@@ -89,6 +90,13 @@ int64_t number_of(const char* variable, int64_t otherwise) {
 
 /// That of the first one before any was used.
 int device_index(const AllocatorFollower& memory) { return std::max(0, memory.device()); }
+
+int64_t bytes_of(const std::vector<estimator::PeakAllocation>& allocations) {
+  return std::accumulate(
+      allocations.begin(), allocations.end(), int64_t{0}, [](int64_t sum, const auto& block) {
+        return sum + block.bytes;
+      });
+}
 
 estimator::LastingMemory lasting_memory(const char* category, const std::string& parameter) {
   const auto kind = category_named(category);
@@ -165,9 +173,24 @@ void ProgramRecorder::operator_started(const at::RecordFunction& function,
   if (counts_are_read || facts.is_sized_by_values) counted_tensor = counted_tensor_text(function);
   memory_.attach();
   memory_.settle();
+  if (memory_.count_failures() > seen_failures_) went_on_after_failure();
   tell_tracker([&] { trace_.operator_started(function, *facts.traits); });
   if (facts.gathers_parameters) tell_tracker([&] { parameters_gathered(function); });
   tell_tracker([&] { tracker_.operator_started(function); });
+}
+
+/// What was tried before it does not count if the program takes steps now.
+void ProgramRecorder::went_on_after_failure() {
+  const Boundary here = boundary();
+  const std::lock_guard lock(mutex_);
+  if (memory_.count_failures() == seen_failures_) return;
+  seen_failures_ = memory_.count_failures();
+  if (!peak_at_failure_) peak_at_failure_ = current_peak();
+  phases_.went_on(here);
+  phases_until_failure_ = phases_.completed().size();
+  tracker_.restart_peak();
+  if (recording_) forget_recorded();
+  phase_changed();
 }
 
 void ProgramRecorder::operator_finished(const at::RecordFunction& function) {
@@ -225,11 +248,14 @@ void ProgramRecorder::forward_started() {
   phase_changed();
 }
 
-/// An optimizer may step others: the outermost counts, and takes the peaks of those inside.
+/// An optimizer may step others: the outermost counts, and takes the peaks of those inside. A step
+/// that a CUDA graph captures is taken at each launch of the graph.
 void ProgramRecorder::step_started() {
   {
     const std::lock_guard lock(mutex_);
     if (step_depth_++ > 0) return;
+    step_is_captured_ = capture_ != 0;
+    if (step_is_captured_) return;
   }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
@@ -238,11 +264,32 @@ void ProgramRecorder::step_started() {
   phase_changed();
 }
 
+void ProgramRecorder::optimizer_told(uint64_t key) {
+  const std::lock_guard lock(mutex_);
+  if (is_captured_step()) stepping_graphs_.try_emplace(capture_, key);
+  if (!is_of_step()) return;
+  const int64_t before = phases_.iteration();
+  phases_.optimizer_told(key);
+  const int64_t now = phases_.iteration();
+  if (now == before) return;
+  if (now < before && before == choice_.chosen()) forget_recorded();
+  if (now > before) {
+    choice_.had_other_steps(before);
+    choose_iteration(now + 1);  // what this one began with was not recorded
+  }
+  phase_changed();
+}
+
+void ProgramRecorder::code_compiled() {
+  const std::lock_guard lock(mutex_);
+  choice_.compiled(phases_.iteration());
+}
+
 /// Of an optimizer inside another, its closure is the outer one's business.
 void ProgramRecorder::closure_started() {
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
-  if (step_depth_ != 1) return;
+  if (!is_of_step()) return;
   phases_.closure_started(here);
   phase_changed();
 }
@@ -250,7 +297,7 @@ void ProgramRecorder::closure_started() {
 void ProgramRecorder::closure_finished() {
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
-  if (step_depth_ != 1) return;
+  if (!is_of_step()) return;
   phases_.closure_finished(here);
   phase_changed();
 }
@@ -258,7 +305,7 @@ void ProgramRecorder::closure_finished() {
 void ProgramRecorder::step_finished() {
   {
     const std::lock_guard lock(mutex_);
-    if (--step_depth_ > 0) return;
+    if (--step_depth_ > 0 || std::exchange(step_is_captured_, false)) return;
   }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
@@ -267,6 +314,9 @@ void ProgramRecorder::step_finished() {
     return phase_changed();
   }
   phases_.step_finished(here);
+  if (seen_failures_ > caught_failures_) memory_.forget_failure();
+  caught_failures_ = seen_failures_;
+  choose_iteration(phases_.iteration());
   phase_changed();
   std::ofstream(folder_ / kStepsTaken) << phases_.iteration();
   // What follows the last step is begun and not ended: it is no part of the peak.
@@ -335,13 +385,55 @@ void ProgramRecorder::find_device() {
   if (device_.total_bytes == 0) device_ = program_device(device_);
 }
 
+/// Where another iteration is chosen, what was recorded is kept until that one has ended.
+void ProgramRecorder::choose_iteration(int64_t next) {
+  const int64_t chosen = choice_.chosen();
+  const IterationFacts facts = choice_.facts();
+  if (!choice_.iteration_began(next)) return;
+  trace_.stop();
+  tracker_.set_recording(false);
+  last_recorded_ = {.iteration = chosen,
+                    .facts = facts,
+                    .trace = trace_.trace(),
+                    .operators = counted_operators(tracker_, phase_names(phases_.finished({}))),
+                    .communicators = collectives_.records()};
+  forget_recorded();
+}
+
+void ProgramRecorder::forget_recorded() {
+  if (recording_) trace_.stop();
+  recording_ = false;
+  tracker_.set_recording(false);
+  tracker_.forget_operators();
+  trace_.forget();
+  collectives_.forget_iteration();
+}
+
+ProgramRecorder::Recorded ProgramRecorder::recorded() const {
+  const bool has_ended = phases_.iteration() > choice_.chosen();
+  if (!has_ended && last_recorded_) return *last_recorded_;
+  return {.iteration = choice_.chosen(),
+          .facts = choice_.facts(),
+          .trace = trace_.trace(),
+          .operators = counted_operators(tracker_, phase_names(phases_.finished({}))),
+          .communicators = collectives_.records()};
+}
+
+std::vector<std::string> ProgramRecorder::recorded_with(const IterationFacts& facts) const {
+  std::vector<std::string> found;
+  if (facts.compiles) found.emplace_back(estimator::kWithCompilation);
+  if (facts.captures_graph) found.emplace_back(estimator::kWithGraphCapture);
+  if (facts.has_other_steps) found.emplace_back(estimator::kWithOtherSteps);
+  if (has_graphs_ && !facts.launches_graph) found.emplace_back(estimator::kWithoutGraph);
+  return found;
+}
+
 /// Operators are recorded in one iteration, whose first-time costs are behind it.
 void ProgramRecorder::phase_changed() {
-  const bool record =
-      phases_.iteration() == recorded_iteration() && is_of_iteration(phases_.running());
+  const bool record = phases_.iteration() == choice_.chosen() && is_of_iteration(phases_.running());
   if (record != recording_) {
     tracker_.set_recording(record);
-    record ? trace_.start(recorded_iteration()) : trace_.stop();
+    record ? trace_.start(choice_.chosen()) : trace_.stop();
   }
   recording_ = record;
   find_device();
@@ -382,12 +474,57 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
 }
 
 void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
-  // A graph may hold a whole iteration, whose backward autograd then does not run.
-  if (event.kind == ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH) backward_runs();
-  if (event.kind == ONERANK_VIRTUAL_GPU_KERNEL) {
-    kernel_launched(event.addresses, event.address_count);
+  switch (event.kind) {
+    case ONERANK_VIRTUAL_GPU_KERNEL:
+      kernel_launched(event.addresses, event.address_count);
+      break;
+    case ONERANK_VIRTUAL_GPU_CAPTURE:
+      graph_captured(event.graph);
+      break;
+    case ONERANK_VIRTUAL_GPU_CAPTURED:
+      graph_captured(0);
+      break;
+    case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH:
+      graph_launched();
+      break;
+    case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED:
+      graph_has_run(event.graph);
+      break;
+    case ONERANK_VIRTUAL_GPU_MODULE_LOAD:
+      code_compiled();
+      break;
+    default:
+      break;
   }
   tell_tracker([&] { trace_.device_event(event); });
+}
+
+/// 0: it has ended.
+void ProgramRecorder::graph_captured(uint64_t graph) {
+  const std::lock_guard lock(mutex_);
+  capture_ = graph;
+  has_graphs_ = true;
+  if (graph != 0) choice_.graph_captured(phases_.iteration());
+}
+
+/// A graph may hold a whole iteration, whose backward autograd then does not run.
+void ProgramRecorder::graph_launched() {
+  backward_runs();
+  const std::lock_guard lock(mutex_);
+  choice_.graph_launched(phases_.iteration());
+}
+
+void ProgramRecorder::graph_has_run(uint64_t graph) {
+  std::optional<uint64_t> optimizer;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = stepping_graphs_.find(graph);
+    if (found != stepping_graphs_.end()) optimizer = found->second;
+  }
+  if (!optimizer) return;
+  step_started();
+  optimizer_told(*optimizer);
+  step_finished();
 }
 
 /// A kernel that no operator of PyTorch's stands for (of Triton, of an extension) may have written
@@ -493,7 +630,18 @@ void ProgramRecorder::finish() {
 
 /// Of the phases that the profile has.
 ProgramRecorder::Peak ProgramRecorder::peak() const {
-  return stopped_ && peak_at_last_step_ ? *peak_at_last_step_ : current_peak();
+  Peak last = stopped_ && peak_at_last_step_ ? *peak_at_last_step_ : current_peak();
+  const bool is_caught = !memory_.first_failure();
+  if (is_caught || !peak_at_failure_) return last;
+  return bytes_of(peak_at_failure_->allocations) > bytes_of(last.allocations) ? *peak_at_failure_
+                                                                              : last;
+}
+
+estimator::PeakRecord ProgramRecorder::largest_judged_peak(
+    const std::vector<PhaseRecord>& phases) const {
+  const bool is_caught = caught_failures_ > 0 && !memory_.first_failure();
+  const size_t first = is_caught ? std::min(phases_until_failure_, phases.size()) : 0;
+  return largest_peak({phases.begin() + static_cast<std::ptrdiff_t>(first), phases.end()});
 }
 
 ProgramRecorder::Peak ProgramRecorder::current_peak() const {
@@ -526,7 +674,7 @@ std::optional<estimator::OutOfMemoryRecord> ProgramRecorder::out_of_memory() con
   const auto failure = memory_.first_failure();
   if (!failure) return std::nullopt;
   const OutOfMemoryPlace& place = failure->place;
-  return estimator::OutOfMemoryRecord{
+  estimator::OutOfMemoryRecord record{
       .phase = phase_name(phase_names(phases_.finished({})), place.phase),
       .module = tracker_.modules().module(place.module).path,
       .operator_name = place.op == nullptr ? "" : place.op->name,
@@ -535,6 +683,12 @@ std::optional<estimator::OutOfMemoryRecord> ProgramRecorder::out_of_memory() con
       .message = fmt::format("{} were asked for, {} were free",
                              estimator::format_gib(failure->requested_bytes),
                              estimator::format_gib(failure->free_bytes))};
+  if (estimator::reached_own_limit(record)) {
+    record.message += fmt::format(
+        "; {} were reserved (torch.cuda.set_per_process_memory_fraction sets how much may be)",
+        estimator::format_gib(place.reserved_bytes));
+  }
+  return record;
 }
 
 /// A process that nobody has told of its world has at least that of its communicators.
@@ -557,7 +711,8 @@ RankProfile ProgramRecorder::profile() {
   RankProfile profile;
   profile.tool = {.version = settings_.version, .torch = torch_version()};
   profile.plan = estimator::Json::object();
-  profile.program = program_record();
+  const Recorded recorded = this->recorded();
+  profile.program = program_record(recorded);
   const Rank rank = rank_in(profile.program->communicators);
   profile.rank = rank.rank;
   profile.world_size = rank.world_size;
@@ -568,25 +723,20 @@ RankProfile ProgramRecorder::profile() {
   profile.parameters = parameters();
   profile.allocator = memory_.allocator_record();
   profile.phases = stopped_ ? phases_.completed() : phases_.finished(here);
-  profile.peak = largest_peak(profile.phases);
+  profile.peak = largest_judged_peak(profile.phases);
   Peak most = peak();
   describe_peak(most.allocations, profile.peak);
   check_attribution(profile.peak);
   profile.modules = std::move(most.modules);
   profile.program->other_libraries_bytes = other_libraries_bytes(most, profile.peak);
   profile.out_of_memory = out_of_memory();
-  if (gpu_) profile.trace = trace_.trace();  // a real GPU's kernels are not seen
+  if (gpu_) profile.trace = recorded.trace;  // a real GPU's kernels are not seen
   if (profile.trace) {
     for (estimator::TraceWork& work : profile.trace->works) {
       if (work.communicator >= 0) work.communicator = collectives_.place_of(work.communicator);
     }
   }
-  const std::vector<std::string> phases = phase_names(phases_.finished(here));
-  for (const auto& entry : tracker_.operators().entries()) {
-    const std::string& phase = phases.at(entry.item->phase);
-    profile.operators.push_back(
-        operator_record(*entry.item, phase.substr(phase.find('.') + 1), entry.count));
-  }
+  profile.operators = recorded.operators;
   for (const auto& op : profile.operators) {
     if (op.name.find("_attention") == std::string::npos) continue;
     auto& names = profile.program->attention;
@@ -595,7 +745,7 @@ RankProfile ProgramRecorder::profile() {
   return profile;
 }
 
-ProgramRecord ProgramRecorder::program_record() const {
+ProgramRecord ProgramRecorder::program_record(const Recorded& recorded) const {
   ProgramRecord record;
   record.command = settings_.command;
   record.recorded = settings_.record;
@@ -606,7 +756,9 @@ ProgramRecord ProgramRecorder::program_record() const {
   if (gpu_) record.outside_bytes = static_cast<int64_t>(gpu_.outside_bytes());
   record.gpus_per_node = settings_.gpus_per_node;
   record.optimizer_steps = phases_.iteration();
-  record.recorded_iteration = recorded_iteration();
+  record.caught_failures = caught_failures_;
+  record.recorded_iteration = recorded.iteration;
+  record.recorded_with = recorded_with(recorded.facts);
   record.stopped_by_steps = stopped_;
   record.events = settings_.events;
   record.communicators = collectives_.records();

@@ -24,6 +24,7 @@
 #include "sim/exec/assumptions.h"
 #include "sim/exec/collective_log.h"
 #include "sim/exec/compiled_steps.h"
+#include "sim/exec/iteration_choice.h"
 #include "sim/exec/nccl_messages.h"
 #include "sim/exec/operator_facts.h"
 #include "sim/exec/phase_log.h"
@@ -60,6 +61,10 @@ class ProgramRecorder {
   void optimizer_made();
   void step_started();
   void step_finished();
+  /// Whose step has started: see PhaseLog::optimizer_told().
+  void optimizer_told(uint64_t key);
+  /// Code is compiled, or what was compiled is loaded.
+  void code_compiled();
   void closure_started();
   void closure_finished();
   CompiledSteps& compiled_steps() { return compiled_steps_; }
@@ -106,6 +111,15 @@ class ProgramRecorder {
     int64_t used_bytes = 0;
   };
 
+  /// What was recorded of an iteration.
+  struct Recorded {
+    int64_t iteration = 0;
+    IterationFacts facts;
+    std::optional<estimator::Trace> trace;
+    std::vector<estimator::OperatorRecord> operators;
+    std::vector<estimator::CommunicatorRecord> communicators;
+  };
+
   /// Runs `tell`. Torch's threads must not see an exception, so the tracker keeps the first one.
   template <class Tell>
   void tell_tracker(const Tell& tell) noexcept {
@@ -121,6 +135,10 @@ class ProgramRecorder {
   /// Autograd runs a node, or a CUDA graph is launched.
   void backward_runs();
   void device_event(const onerank_virtual_gpu_event& event);
+  void went_on_after_failure();
+  void graph_captured(uint64_t graph);
+  void graph_launched();
+  void graph_has_run(uint64_t graph);
   void kernel_launched(const uint64_t* addresses, int64_t count);
   void value_invented(const void* address, int64_t bytes);
   void refuse_count(const std::string& reader);
@@ -134,13 +152,21 @@ class ProgramRecorder {
   estimator::ParametersRecord parameters() const;
   Rank rank_in(const std::vector<estimator::CommunicatorRecord>& communicators) const;
   bool took_last_step() const;  ///< of --steps; the mutex is held
-  int64_t recorded_iteration() const { return settings_.steps == 1 ? 0 : 1; }
+  // The mutex is held by the callers of these.
+  void choose_iteration(int64_t next);
+  void forget_recorded();
+  Recorded recorded() const;
+  std::vector<std::string> recorded_with(const IterationFacts& facts) const;
+  bool is_captured_step() const { return step_depth_ == 1 && step_is_captured_; }
+  bool is_of_step() const { return step_depth_ == 1 && !step_is_captured_; }
 
   estimator::RankProfile profile();
-  estimator::ProgramRecord program_record() const;
+  estimator::ProgramRecord program_record(const Recorded& recorded) const;
   Peak peak() const;
   Peak current_peak() const;
   int64_t other_libraries_bytes(const Peak& peak, const estimator::PeakRecord& of_torch) const;
+  estimator::PeakRecord largest_judged_peak(
+      const std::vector<estimator::PhaseRecord>& phases) const;
   std::optional<estimator::OutOfMemoryRecord> out_of_memory() const;
 
   const ExecSettings settings_;
@@ -166,7 +192,17 @@ class ProgramRecorder {
   std::vector<estimator::ParameterRecord> parameters_;
   bool joins_world_ = false;
   int64_t failures_before_step_ = 0;
+  std::atomic<int64_t> seen_failures_ = 0;  // after these the program went on
+  int64_t caught_failures_ = 0;             // after these it took steps
+  size_t phases_until_failure_ = 0;         // the last one that was seen
+  std::optional<Peak> peak_at_failure_;     // the first one that was seen
   int step_depth_ = 0;
+  IterationChoice choice_{settings_.steps};
+  std::optional<Recorded> last_recorded_;  // in case the chosen iteration does not end
+  uint64_t capture_ = 0;                   // the number of the one that runs; 0: none
+  bool has_graphs_ = false;
+  bool step_is_captured_ = false;
+  std::map<uint64_t, uint64_t> stepping_graphs_;  // captured with a step: of which optimizer
   bool recording_ = false;
   bool stopped_ = false;
   bool finished_ = false;

@@ -32,6 +32,11 @@ void onerank_exec_leave_module();
 /// The closure that the stepping optimizer was given begins, and ends.
 void onerank_exec_closure_starts();
 void onerank_exec_closure_ends();
+/// The optimizer whose step has begun. The key of two optimizers is the same if they step the same
+/// parameters.
+void onerank_exec_optimizer_steps(uint64_t key);
+/// torch.compile begins to compile something.
+void onerank_exec_compiles();
 /// Whether the program has been told to end, after its last step.
 int onerank_exec_was_ended();
 /// The block at `address` holds `category` (estimator::MemoryCategory) of the parameter `name`.

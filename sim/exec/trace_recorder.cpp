@@ -23,6 +23,8 @@ using estimator::WorkKind;
 /// A kernel that an operator launched, before it is known what the operator did.
 struct TracedLaunch {
   std::size_t event = 0;
+  int64_t forgotten = 0;  ///< how often the recorder had forgotten its events before this one
+  uint64_t captured = 0;  ///< number of the work in a graph, which has no event yet; 0: none
   std::string name;
   uint64_t threads = 0;
 };
@@ -37,6 +39,10 @@ struct TracedOperator {
 thread_local std::vector<TracedOperator> traced_operators;
 /// The outermost operator of this thread has asked the device for something.
 thread_local bool has_issued = false;
+/// This thread launches a CUDA graph, whose works the host asks for at once.
+thread_local bool is_launching_graph = false;
+/// Where the program was when it captured the work that this thread launches; null: nowhere.
+thread_local const Place* captured_here = nullptr;
 /// This thread is inside the stub of NCCL.
 thread_local bool is_answering = false;
 
@@ -149,10 +155,22 @@ void TraceRecorder::stop() {
   recording_ = false;
 }
 
+void TraceRecorder::forget() {
+  const std::lock_guard lock(mutex_);
+  ++forgotten_;
+  is_complete_ = false;
+  events_.clear();
+  works_.clear();
+  numbers_.clear();
+  groups_.clear();
+  models_.clear();
+  inputs_.clear();
+}
+
 void TraceRecorder::operator_started(const at::RecordFunction& function, const OperatorTraits& op) {
   if (traced_operators.empty()) has_issued = false;
   traced_operators.push_back({.call = {.op = &op}});
-  if (recording_ && !op.moves_no_data) {
+  if (describes_operators() && !op.moves_no_data) {
     measure_inputs(function.inputs(), traced_operators.back().call);
   }
 }
@@ -161,23 +179,29 @@ void TraceRecorder::operator_finished(const at::RecordFunction& function) {
   if (traced_operators.empty()) return;
   TracedOperator running = std::move(traced_operators.back());
   traced_operators.pop_back();
-  if (!recording_ || running.launches.empty()) return;
+  if (!describes_operators() || running.launches.empty()) return;
   measure_outputs(function.outputs(), running.call);
   const std::vector<TraceWork> works = works_of(running);
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < works.size(); ++i) {
-    events_[running.launches[i].event].item = number_of(works[i]);
+    const TracedLaunch& launch = running.launches[i];
+    if (launch.captured != 0) {
+      captured_[launch.captured].work = works[i];
+    } else if (launch.forgotten == forgotten_)
+      events_[launch.event].item = number_of(works[i]);
   }
 }
 
 /// `is_issued`: the host had to do something for it.
 TraceRecorder::Event& TraceRecorder::add(TraceEventKind kind, int stream, bool is_issued) {
   Event event{.kind = kind, .stream = stream, .place = tracker_.place_here()};
-  if (is_issued && (traced_operators.empty() || !std::exchange(has_issued, true))) {
+  const bool is_new = traced_operators.empty() && !is_launching_graph;
+  if (is_issued && (is_new || !std::exchange(has_issued, true))) {
     const bool is_dispatched =
         !traced_operators.empty() && event.place.direction != estimator::Direction::kBackward;
     event.issue = is_dispatched ? HostIssue::kForward : HostIssue::kBackward;
   }
+  if (captured_here != nullptr) event.place = *captured_here;
   event.host_nanoseconds = worked_nanoseconds(iteration_);
   return events_.emplace_back(event);
 }
@@ -289,13 +313,18 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
   if (!traced_operators.empty()) {
     const auto place = events_.size();
     add(TraceEventKind::kLaunch, event.stream, true).item = -1;
-    traced_operators.back().launches.push_back({place, kernel_name(event.name), event.threads});
+    traced_operators.back().launches.push_back(
+        {place, forgotten_, 0, kernel_name(event.name), event.threads});
     return;
   }
   TraceWork work{.kind = WorkKind::kKernel,
                  .name = kernel_name(event.name),
                  .bytes = static_cast<int64_t>(event.bytes),
                  .threads = static_cast<int64_t>(event.threads)};
+  const auto captured = captured_.find(event.captured);
+  if (captured != captured_.end() && captured->second.work) {
+    return add_work(*captured->second.work, event.stream);
+  }
   if (event.bytes == 0 && event.address_count >= 0) {
     const GivenMemory given = memory_given_to(event);
     const std::vector<int64_t> sizes = sizes_told(event, given.largest);
@@ -306,6 +335,17 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
     work.bytes_source = BytesSource::kNothing;
   }
   add_work(work, event.stream);
+}
+
+/// It has no event before its graph is launched.
+void TraceRecorder::add_captured(const onerank_virtual_gpu_event& event) {
+  captured_[event.captured].place = tracker_.place_here();
+  if (traced_operators.empty()) return;
+  TracedOperator& running = traced_operators.back();
+  if (event.product != nullptr || event.attention != nullptr) running.multiplied = true;
+  if (event.name == nullptr) return;
+  running.launches.push_back(
+      {0, forgotten_, event.captured, kernel_name(event.name), event.threads});
 }
 
 /// The host waits for a copy of more than 64 KiB out of its pageable memory (CUDA Programming
@@ -323,9 +363,20 @@ void TraceRecorder::add_copy(const onerank_virtual_gpu_event& event) {
 void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
   if (is_answering) return;
   const std::lock_guard lock(mutex_);
+  captured_here = nullptr;
+  if (event.kind == ONERANK_VIRTUAL_GPU_CAPTURE) capturing_ = true;
+  if (event.kind == ONERANK_VIRTUAL_GPU_CAPTURED) capturing_ = false;
+  if (event.kind == ONERANK_VIRTUAL_GPU_CAPTURED_WORK) return add_captured(event);
   const auto record = static_cast<int64_t>(event.record);
   if (event.kind == ONERANK_VIRTUAL_GPU_RECORD) last_record_ = record;
+  if (event.kind == ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED) is_launching_graph = false;
+  if (event.kind == ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH) {
+    is_launching_graph = true;
+    if (traced_operators.empty()) has_issued = false;
+  }
   if (!recording_) return;
+  const auto captured = captured_.find(event.captured);
+  if (captured != captured_.end()) captured_here = &captured->second.place;
   switch (event.kind) {
     case ONERANK_VIRTUAL_GPU_KERNEL:
       return add_kernel(event);
@@ -349,6 +400,11 @@ void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
           {.kind = WorkKind::kFill, .name = "fill", .bytes = static_cast<int64_t>(event.bytes)},
           event.stream);
     case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH:
+    case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED:
+    case ONERANK_VIRTUAL_GPU_CAPTURE:
+    case ONERANK_VIRTUAL_GPU_CAPTURED:
+    case ONERANK_VIRTUAL_GPU_CAPTURED_WORK:
+    case ONERANK_VIRTUAL_GPU_MODULE_LOAD:
       return;
     case ONERANK_VIRTUAL_GPU_RECORD:
       add(TraceEventKind::kRecord, event.stream, false).item = record;

@@ -28,7 +28,8 @@ namespace sim {
 ///
 /// A kernel belongs to the innermost operator that runs on its thread. What the operator's tensors
 /// tell (shapes, FLOPs, bytes) is known when it ends, and is divided among its kernels by their
-/// threads; FLOPs go to the kernel that multiplies. A kernel outside operators (Triton's, an
+/// threads; FLOPs go to the kernel that multiplies. What a CUDA graph launches belongs to the
+/// operators that ran while it was captured. A kernel outside operators (Triton's, an
 /// extension's) moves what its arguments tell, else the blocks of memory that it was given.
 class TraceRecorder {
  public:
@@ -39,6 +40,8 @@ class TraceRecorder {
   /// (a program with several optimizers steps them one after the other).
   void start(int64_t iteration);
   void stop();
+  /// What was recorded does not count. Called between stop() and start().
+  void forget();
 
   /// A tensor of `bytes` at `address` is a part of its block, for as long as there is that block.
   void tensor_lies(uint64_t address, int64_t bytes);
@@ -78,6 +81,11 @@ class TraceRecorder {
     estimator::HostIssue issue = estimator::HostIssue::kNothing;
     int64_t host_nanoseconds = 0;
   };
+  /// A work of a CUDA graph, and where the program was when it was captured.
+  struct Captured {
+    std::optional<estimator::TraceWork> work;  ///< of a kernel of an operator
+    Place place;
+  };
   /// A parameter or gradient in a flat buffer.
   struct TensorInBlock {
     int64_t bytes = 0;
@@ -97,6 +105,8 @@ class TraceRecorder {
   Event& add(estimator::TraceEventKind kind, int stream, bool is_issued);
   void add_work(const estimator::TraceWork& work, int stream);
   void add_kernel(const onerank_virtual_gpu_event& event);
+  void add_captured(const onerank_virtual_gpu_event& event);
+  bool describes_operators() const { return recording_ || capturing_; }
   void add_copy(const onerank_virtual_gpu_event& event);
   int64_t number_of(const estimator::TraceWork& work);
   std::map<int64_t, int64_t> places_of_records() const;
@@ -115,9 +125,11 @@ class TraceRecorder {
 
   RunTracker& tracker_;
   std::atomic<bool> recording_ = false;
+  std::atomic<bool> capturing_ = false;
   mutable std::mutex mutex_;  // of all below
   bool is_complete_ = false;
   int64_t iteration_ = 0;
+  int64_t forgotten_ = 0;     // how often forget() was called
   int64_t last_record_ = 0;   // that was seen
   int64_t first_record_ = 0;  // the iteration's: from the first start to the last stop
   int64_t end_record_ = 0;
@@ -129,8 +141,9 @@ class TraceRecorder {
   std::map<std::string, std::set<uint64_t>> updated_;               // addresses, by kernel
   std::map<std::tuple<uint64_t, int, std::string>, Group> groups_;  // by communicator and kind
   std::set<int64_t> product_devices_;
-  std::map<uint64_t, int64_t> models_;                     // numbers, by address
-  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;  // calls, by model and integers
+  std::unordered_map<uint64_t, Captured> captured_;                 // by the number of the work
+  std::map<uint64_t, int64_t> models_;                              // numbers, by address
+  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;           // calls, by model and integers
 };
 
 }  // namespace sim

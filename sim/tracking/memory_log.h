@@ -69,6 +69,11 @@ class MemoryLog {
   /// `block` above the comment "Learnt" are used, except the times.
   Allocation& made(const Allocation& block, int64_t allocated_bytes);
   void freed(uint64_t address);
+  /// From now on the peak is that of what follows; `allocated_bytes` are allocated now.
+  void restart_peak(int64_t allocated_bytes) {
+    peak_bytes_ = allocated_bytes;
+    peak_event_ = next_event_ - 1;
+  }
 
   /// The live block that starts at `address`, or null.
   Allocation* find(uint64_t address);

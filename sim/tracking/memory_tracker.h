@@ -44,6 +44,7 @@ class MemoryTracker {
   /// activations that it keeps, counted in blocks.
   int64_t forward_ended(int64_t since, estimator::Direction direction);
   void phase_ended();
+  void restart_peak() { log_.restart_peak(allocated_bytes_); }
   /// An operator that made a block at `address` has ended. If the block is still alive and is no
   /// tensor, a library keeps it: cuBLAS, if the operator is a matrix product.
   void operator_ended(uint64_t address, ModuleId cublas);

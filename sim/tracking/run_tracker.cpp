@@ -57,9 +57,19 @@ void RunTracker::end_phase() {
   history_.phases.back().end_us = now_us();
 }
 
+void RunTracker::restart_peak() {
+  const std::lock_guard lock(mutex_);
+  memory_.restart_peak();
+}
+
 void RunTracker::set_recording(bool recording) {
   const std::lock_guard lock(mutex_);
   recording_ = recording;
+}
+
+void RunTracker::forget_operators() {
+  const std::lock_guard lock(mutex_);
+  operators_ = OperatorTally();
 }
 
 void RunTracker::enter_module(const std::string& name) {

@@ -86,10 +86,14 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   /// one again. `direction` is used wherever no other one is announced.
   void begin_phase(int32_t phase, estimator::Direction direction);
   void end_phase();
+  /// From now on the peak that memory() tells of is that of what follows.
+  void restart_peak();
 
   /// Operators and collectives are counted only while recording. Operators and autograd nodes are
   /// followed while recording, and always if memory is attributed.
   void set_recording(bool recording);
+  /// The operators that were counted until now do not count.
+  void forget_operators();
 
   void enter_module(const std::string& name);
   /// The same, given by the path from the root.

@@ -8,8 +8,8 @@
 
 namespace sim {
 
-/// Whether a tensor stands for one whose sizes torch.compile does not know yet. It has no memory, and
-/// asking for its sizes would make them fixed in what is compiled.
+/// Whether a tensor stands for one whose sizes torch.compile does not know yet. It has no memory,
+/// and asking for its sizes would make them fixed in what is compiled.
 inline bool has_symbolic_sizes(const at::Tensor& tensor) {
   return tensor.defined() && tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }

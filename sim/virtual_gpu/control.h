@@ -77,8 +77,14 @@ enum onerank_virtual_gpu_event_kind {
   ONERANK_VIRTUAL_GPU_STREAM_WAIT,  ///< a stream waits for a recorded event
   /// The host waits: for a recorded event, else for a stream, else for the device.
   ONERANK_VIRTUAL_GPU_HOST_WAIT,
-  ONERANK_VIRTUAL_GPU_ATTENTION,     ///< a kernel of cuDNN's attention
-  ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH,  ///< a CUDA graph is launched; its works follow
+  ONERANK_VIRTUAL_GPU_ATTENTION,       ///< a kernel of cuDNN's attention
+  ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH,    ///< a CUDA graph is launched; its works follow
+  ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED,  ///< these were its works
+  ONERANK_VIRTUAL_GPU_CAPTURE,         ///< a stream begins to be captured into a graph
+  ONERANK_VIRTUAL_GPU_CAPTURED,        ///< the capture has ended
+  /// A work is captured, which has this event's fields but for its kind: it runs with its graph.
+  ONERANK_VIRTUAL_GPU_CAPTURED_WORK,
+  ONERANK_VIRTUAL_GPU_MODULE_LOAD,  ///< the driver loads kernels that were compiled at run time
 };
 
 /// A matrix product as cuBLAS was asked for it; see onerank_virtual_gpu_gemm. The types are
@@ -121,14 +127,16 @@ struct onerank_virtual_gpu_attention {
 /// Fields that an event's kind does not need are 0 or null.
 struct onerank_virtual_gpu_event {
   enum onerank_virtual_gpu_event_kind kind;
-  int stream;        ///< number of the stream; see onerank_virtual_gpu_stream_number(). -1: none
-  uint64_t record;   ///< number of the record, from 1 in the order of recording. 0: none
-  uint64_t bytes;    ///< of a copy or fill; of a kernel whose arguments tell what it moves
-  int direction;     ///< of a copy: a number of cudaMemcpyKind
-  int is_pageable;   ///< 1: a copy whose memory of the host is not page-locked
-  const char* name;  ///< of a kernel, mangled
-  uint64_t blocks;   ///< of a kernel
-  uint64_t threads;  ///< of a kernel, in all blocks
+  int stream;         ///< number of the stream; see onerank_virtual_gpu_stream_number(). -1: none
+  uint64_t record;    ///< number of the record, from 1 in the order of recording. 0: none
+  uint64_t captured;  ///< of a work of a graph: its number among all that were captured, from 1
+  uint64_t graph;     ///< of a capture and of a launch: the number of the capture, from 1
+  uint64_t bytes;     ///< of a copy or fill; of a kernel whose arguments tell what it moves
+  int direction;      ///< of a copy: a number of cudaMemcpyKind
+  int is_pageable;    ///< 1: a copy whose memory of the host is not page-locked
+  const char* name;   ///< of a kernel, mangled
+  uint64_t blocks;    ///< of a kernel
+  uint64_t threads;   ///< of a kernel, in all blocks
   /// What a kernel was given: the addresses of device memory (as a parameter, inside a structure,
   /// or inside a tensor map) and the 4-byte parameters. `address_count` is -1 if that is not known:
   /// the code does not say how long the parameters are, or nobody asked.

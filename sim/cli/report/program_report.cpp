@@ -207,6 +207,13 @@ std::string place_text(const RankProfile& profile) {
                         other.index,
                         format_gib(other.reserved_peak_bytes));
   }
+  if (program.caught_failures > 0) {
+    text += fmt::format(
+        "{} of its requests for memory {} refused, and it went on: what it did after that is "
+        "judged\n",
+        with_commas(program.caught_failures),
+        program.caught_failures == 1 ? "was" : "were");
+  }
   if (program.outside_bytes > 0) {
     text += fmt::format(
         "{} of the device were taken from the start, for CUDA's context and "

@@ -119,6 +119,7 @@ std::string flops_text(const estimator::ProgramEstimate& estimate) {
       time.hfu * 100,
       tera_per_second(time.model_flops),
       time.mfu * 100);
+  for (const std::string& note : time.step_notes) text += fmt::format("  ({})\n", note);
   return text + (time.mfu_note.empty() ? "" : fmt::format("  ({})\n", time.mfu_note));
 }
 

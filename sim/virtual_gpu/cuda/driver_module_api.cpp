@@ -15,6 +15,7 @@ namespace {
 
 CUresult load(CUmodule* module, std::string_view image) {
   if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  virtual_gpu::work_log().tell({.kind = ONERANK_VIRTUAL_GPU_MODULE_LOAD, .stream = -1});
   *module = new CUmod_st{.kernels = virtual_gpu::kernels_in(image)};
   return CUDA_SUCCESS;
 }

@@ -29,9 +29,12 @@ void run_work(const Work& work, CUstream_st* stream) {
 }
 
 void run_graph(const CapturedGraph& graph, CUstream_st* stream) {
-  work_log().tell({.kind = ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH, .stream = sequence_of(stream)});
+  const int number = sequence_of(stream);
+  work_log().tell({.kind = ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH, .stream = number, .graph = graph.id});
   for (const CapturedWork& captured : graph.works) run_work(captured.to_run(), stream);
   for (const MemoryPart& part : graph.written) shadow().forget(part.address, part.bytes);
+  work_log().tell(
+      {.kind = ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED, .stream = number, .graph = graph.id});
 }
 
 CapturedWork::CapturedWork(const Work& captured) : work(captured) {
@@ -54,18 +57,32 @@ Work CapturedWork::to_run() const {
 }
 
 bool Capture::begin(CUstream_st* origin) {
-  const std::lock_guard lock(mutex_);
-  if (is_active_) return false;
-  is_active_ = true;
-  is_valid_ = true;
-  ++id_;
-  origin_ = sequence_of(origin);
-  streams_ = {origin_};
-  graph_ = {};
+  Event event{.kind = ONERANK_VIRTUAL_GPU_CAPTURE, .stream = sequence_of(origin)};
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_active_) return false;
+    is_active_ = true;
+    is_valid_ = true;
+    event.graph = ++id_;
+    origin_ = event.stream;
+    streams_ = {origin_};
+    graph_ = {.id = id_, .works = {}, .written = {}};
+  }
+  work_log().tell(event);
   return true;
 }
 
 std::shared_ptr<const CapturedGraph> Capture::end(CUstream_st* origin) {
+  const uint64_t id = id_of(origin);
+  auto captured = take(origin);
+  if (id != 0 && !is_active_) {
+    work_log().tell(
+        {.kind = ONERANK_VIRTUAL_GPU_CAPTURED, .stream = sequence_of(origin), .graph = id});
+  }
+  return captured;
+}
+
+std::shared_ptr<const CapturedGraph> Capture::take(CUstream_st* origin) {
   const std::lock_guard lock(mutex_);
   if (!is_active_ || sequence_of(origin) != origin_) return nullptr;
   is_active_ = false;
@@ -92,9 +109,16 @@ void Capture::invalidate() {
 
 bool Capture::keep(const Work& work, CUstream_st* stream) {
   if (!is_active_) return false;
-  const std::lock_guard lock(mutex_);
-  if (streams_.count(sequence_of(stream)) == 0) return false;
-  graph_.works.emplace_back(work);
+  Event event = work.event;
+  {
+    const std::lock_guard lock(mutex_);
+    if (streams_.count(sequence_of(stream)) == 0) return false;
+    event.captured = ++works_;
+    graph_.works.emplace_back(work).work.event.captured = event.captured;
+  }
+  event.kind = ONERANK_VIRTUAL_GPU_CAPTURED_WORK;
+  event.stream = sequence_of(stream);
+  work_log().tell(event);
   return true;
 }
 

@@ -48,6 +48,7 @@ struct MemoryPart {
 };
 
 struct CapturedGraph {
+  uint64_t id = 0;  ///< of its capture
   std::vector<CapturedWork> works;
   /// What was written while it was captured: after each launch it holds something else.
   std::vector<MemoryPart> written;
@@ -78,9 +79,12 @@ class Capture {
   std::atomic<bool> is_active_ = false;
   bool is_valid_ = true;
   uint64_t id_ = 0;
+  uint64_t works_ = 0;  // that were ever captured
   int origin_ = -1;
   std::set<int> streams_;
   CapturedGraph graph_;
+
+  std::shared_ptr<const CapturedGraph> take(CUstream_st* origin);
 };
 
 Capture& capture();

@@ -48,8 +48,17 @@ TEST_F(ExecCompile, SeesNothingOfTheRecorder) {
   ASSERT_EQ(recorded.exit_code, 0) << recorded.error;
   EXPECT_EQ(told(recorded.output), told(alone.output));
   EXPECT_THAT(recorded.output, HasSubstr("lengths graphs 2 "));
+  EXPECT_EQ(profile(0).program->recorded_iteration, 2) << "the first that compiles nothing";
+  EXPECT_EQ(profile(0).trace->iteration, 2);
   EXPECT_THAT(recorded.output, HasSubstr("whole graphs 1 calls 9 breaks 0 "));
   EXPECT_THAT(recorded.error, Not(HasSubstr("global hooks")));
+}
+
+TEST_F(ExecCompile, AStepInWhichCodeWasCompiledSaysSo) {
+  const ProgramResult result = run_program("compiled.py", {"--steps", "2"}, {"lengths"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(0).program->recorded_iteration, 1);
+  EXPECT_THAT(result.output, HasSubstr("code was compiled or loaded in the iteration"));
 }
 
 TEST_F(ExecCompile, ModulesAreToldAroundCompiledOnes) {

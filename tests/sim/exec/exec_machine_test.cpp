@@ -103,6 +103,20 @@ TEST_F(ExecMachine, CountsAGraphAtEveryLaunch) {
   EXPECT_EQ(of_iteration, 5);
 }
 
+/// The step that is captured is none, but each replay has one.
+TEST_F(ExecMachine, TakesEachReplayOfAWholeIterationForOne) {
+  const ProgramResult result = run_program("cuda_graph.py", {}, {"whole"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto told = profile(0);
+  EXPECT_EQ(told.program->optimizer_steps, 3 + 4);
+  EXPECT_EQ(told.program->recorded_iteration, 4) << "the first whole one that launches the graph";
+  EXPECT_THAT(told.program->recorded_with, testing::IsEmpty());
+  EXPECT_EQ(told.trace->iteration, 4);
+  const ProgramResult early = run_program("cuda_graph.py", {"--steps", "4"}, {"whole"});
+  EXPECT_EQ(profile(0).program->recorded_iteration, 1);
+  EXPECT_THAT(early.output, HasSubstr("no iteration that launches one was recorded whole"));
+}
+
 TEST_F(ExecMachine, CountsTheLaunchesOfTritonKernels) {
   if (!has_package("triton")) GTEST_SKIP() << "no triton: scripts/test installs it";
   const ProgramResult result = run_program("triton_kernel.py", {});

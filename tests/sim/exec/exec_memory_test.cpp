@@ -155,6 +155,24 @@ TEST_F(ExecMemory, OfAnOptimizerInsideAnotherIsOfTheOutersStep) {
   EXPECT_EQ(profile(0).peak.allocated_bytes, printed(result.output, "allocated"));
 }
 
+TEST_F(ExecMemory, ThatRunsOutIsNotJudgedIfTheProgramGoesOn) {
+  const ProgramResult result = run_program("retries.py", {});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("fits: rank 0 needs 2."),
+                    HasSubstr("2 of its requests for memory were refused, and it went on")));
+  EXPECT_EQ(profile(0).program->optimizer_steps, 3);
+  EXPECT_FALSE(profile(0).out_of_memory);
+}
+
+TEST_F(ExecMemory, ThatTheProgramDoesNotAllowItselfIsNotTheDevices) {
+  const ProgramResult result = run_program("retries.py", {}, {"limit"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("rank 0 ran out of the memory that the program allows itself"),
+                    HasSubstr("set_per_process_memory_fraction")));
+}
+
 TEST_F(ExecMemory, ThatRunsOutInTheFirstStepIsToldThere) {
   const ProgramResult result = run_program("too_large_to_step.py", {});
   EXPECT_EQ(result.exit_code, 1);

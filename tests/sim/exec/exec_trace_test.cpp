@@ -87,6 +87,20 @@ TEST_F(ExecTrace, OfSeveralOptimizersIsOne) {
   EXPECT_GE(whole.records, 4);
 }
 
+/// The generator and the discriminator have one product each for every forward, and for every
+/// gradient but that of the noise.
+TEST_F(ExecTrace, OfOptimizersThatStepInTurnHasTheTurnsOfAll) {
+  const ProgramResult result = run_program("turns.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(0).program->optimizer_steps, 3);
+  constexpr std::size_t kForward = 1 + 2 + 1, kDiscriminator = 2, kGenerator = 1 + 1 + 1;
+  EXPECT_EQ(products(trace(0)).size(), kForward + kDiscriminator + kGenerator);
+  const auto time =
+      estimator::Json::parse(run({"estimate", "--profiles", path("out"), "--json"}).output)
+          .at("time");
+  EXPECT_EQ(time.at("flops"), time.at("model_flops")) << "nothing runs again";
+}
+
 /// Three equal products, of which two run at the same time: each fills the GPU, so that nothing is
 /// won. The copy from the host runs beside them.
 void ExecTrace::expect_time_with_what_runs_beside_other_work(const estimator::Json& time) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 namespace sim {
 namespace {
 
@@ -87,6 +89,57 @@ TEST(PhaseLog, CountsAClosureBeforeTheStepThatCallsIt) {
   EXPECT_EQ(phases[3].seconds, 2);
   EXPECT_EQ(phases[4].peak.allocated_bytes, 35);
   EXPECT_EQ(phases[4].seconds, 1);
+}
+
+/// A backward and a step of one optimizer.
+void turn(PhaseLog& log, uint64_t optimizer, int& time) {
+  log.backward_ran();
+  log.step_started(at(++time, 0, 0));
+  log.optimizer_told(optimizer);
+  log.step_finished(at(++time, 0, 0));
+}
+
+TEST(PhaseLog, TakesOptimizersThatStepInTurnForOneIteration) {
+  PhaseLog log(second(0));
+  log.optimizer_made(at(0, 0, 0));
+  int time = 0;
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    turn(log, 7, time);
+    turn(log, 8, time);
+    EXPECT_EQ(log.iteration(), iteration + 1);
+  }
+  const auto phases = log.completed();
+  EXPECT_EQ(
+      std::count_if(phases.begin(),
+                    phases.end(),
+                    [](const auto& phase) { return phase.name == "iteration_1.optimizer_step"; }),
+      2);
+  EXPECT_EQ(phases.back().name, "iteration_2.optimizer_step");
+}
+
+TEST(PhaseLog, EndsAnIterationBeforeItsFirstOptimizerStepsAgain) {
+  PhaseLog log(second(0));
+  log.optimizer_made(at(0, 0, 0));
+  int time = 0;
+  for (const uint64_t optimizer : {7, 8, 7}) turn(log, optimizer, time);
+  EXPECT_EQ(log.iteration(), 1) << "the other one may step";
+  turn(log, 7, time);
+  EXPECT_EQ(log.iteration(), 3);
+  EXPECT_EQ(log.completed().back().name, "iteration_2.optimizer_step");
+}
+
+TEST(PhaseLog, TakesClosuresOfOptimizersThatStepInTurnForOneIteration) {
+  PhaseLog log(second(0));
+  log.optimizer_made(at(0, 0, 0));
+  for (int time = 1; time < 60; time += 5) {
+    log.step_started(at(time, 0, 0));
+    log.optimizer_told(time % 2 == 1 ? 7 : 8);
+    log.closure_started(at(time + 1, 0, 0));
+    log.backward_ran();
+    log.closure_finished(at(time + 2, 0, 0));
+    log.step_finished(at(time + 3, 0, 0));
+  }
+  EXPECT_EQ(log.iteration(), 6) << "of twelve steps";
 }
 
 TEST(PhaseLog, NamesWhatFollowsTheLastStepByWhetherItTrains) {

@@ -32,6 +32,16 @@ const char* name_of(onerank_virtual_gpu_event_kind kind) {
       return "attention";
     case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH:
       return "graph launch";
+    case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED:
+      return "graph launched";
+    case ONERANK_VIRTUAL_GPU_CAPTURE:
+      return "capture";
+    case ONERANK_VIRTUAL_GPU_CAPTURED:
+      return "captured";
+    case ONERANK_VIRTUAL_GPU_CAPTURED_WORK:
+      return "captured work";
+    case ONERANK_VIRTUAL_GPU_MODULE_LOAD:
+      return "module load";
   }
   return "?";
 }

@@ -77,14 +77,25 @@ TEST_F(Graph, TellsItsWorkInTheStreamOfTheLaunch) {
   begin();
   cudaMemsetAsync(memory_, 0, 64, stream_);
   launch(stream_);
-  EXPECT_TRUE(told.empty());
-  launch_captured(1);
   ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[0].kind, ONERANK_VIRTUAL_GPU_CAPTURE);
+  EXPECT_EQ(told[2].kind, ONERANK_VIRTUAL_GPU_CAPTURED_WORK);
+  EXPECT_EQ(told[2].threads, 64u);
+  const uint64_t graph = told[0].graph;
+  const uint64_t kernel = told[2].captured;
+  told.clear();
+  launch_captured(1);
+  ASSERT_EQ(told.size(), 5u);
+  EXPECT_EQ(told[0].kind, ONERANK_VIRTUAL_GPU_CAPTURED);
+  EXPECT_EQ(told[4].kind, ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED);
+  for (const size_t event : {0, 1, 4}) EXPECT_EQ(told[event].graph, graph);
+  told.erase(told.begin());
   EXPECT_EQ(told[0].kind, ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH);
   EXPECT_EQ(told[1].kind, ONERANK_VIRTUAL_GPU_FILL);
   EXPECT_EQ(told[1].bytes, 64u);
   EXPECT_EQ(told[2].kind, ONERANK_VIRTUAL_GPU_KERNEL);
   EXPECT_EQ(told[2].threads, 64u);
+  EXPECT_EQ(told[2].captured, kernel);
   EXPECT_EQ(told[2].stream, onerank_virtual_gpu_stream_number(other_));
 }
 

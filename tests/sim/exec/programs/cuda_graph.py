@@ -1,6 +1,11 @@
-"""Whole iterations as a CUDA graph, as torch.cuda.graph's documentation writes them."""
+"""Iterations as a CUDA graph, as torch.cuda.graph's documentation writes them; with `whole` the step of the optimizer
+is in the graph, and in the iterations before it."""
+
+import sys
 
 import torch
+
+is_whole = "whole" in sys.argv
 
 model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 16)).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -18,14 +23,19 @@ side.wait_stream(torch.cuda.current_stream())
 with torch.cuda.stream(side):
     for _ in range(3):
         backward()
+        if is_whole:
+            optimizer.step()
 torch.cuda.current_stream().wait_stream(side)
 
 graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph):
     backward()
+    if is_whole:
+        optimizer.step()
 before = torch.cuda.memory_allocated()
 for _ in range(4):
     static_input.copy_(torch.randn(64, 256, device="cuda"))
     graph.replay()
-    optimizer.step()
+    if not is_whole:
+        optimizer.step()
 print("grew", torch.cuda.memory_allocated() - before, flush=True)
