@@ -18,9 +18,13 @@ constexpr int64_t kStages = 4;
 constexpr int64_t kStagesOfOthers = 2;  ///< of another first stage, with fewer in flight
 constexpr int64_t kMicroBatches = 8;    ///< more than are in flight
 
-/// Under ZeRO stages 2 and 3 data ranks exchange in each micro-batch. What else they share, experts
-/// among them, is divided among more ranks in proportion to the data ranks.
-bool data_ranks_change_shards(const Plan& plan) { return plan.parallelism.divides_gradients(); }
+/// PyTorch's DistributedDataParallel makes buckets only where there is somebody to reduce with.
+bool lacks_reducer_buckets(const Plan& plan) {
+  if (!traits_of(plan.training.framework).reducer_buckets || plan.parallelism.zero_stage > 0) {
+    return false;
+  }
+  return plan.replicas() == 1 || (plan.model.has_experts() && plan.expert_replicas() == 1);
+}
 
 /// Whether a stage of so many data ranks has its experts several times, so that there is something
 /// to share.
@@ -33,9 +37,9 @@ bool repeats_experts(const Plan& plan, int64_t data) {
 
 /// The data ranks of the plan's world, so that shards, and with them what the allocator loses, are
 /// as large as in most of its layouts; at least two in a pipeline, so that there is something to
-/// share.
+/// share, unless its own number decides what there is.
 int64_t data_ranks_of_pieces(const Plan& plan, int64_t stages) {
-  if (stages == 1 || data_ranks_change_shards(plan)) return plan.data_parallel_size();
+  if (stages == 1 || data_ranks_change_pieces(plan)) return plan.data_parallel_size();
   const int64_t ranks = plan.parallelism.tensor * plan.parallelism.context * stages;
   const int64_t of_world = plan.world_size() / ranks;
   const bool is_whole = plan.world_size() % ranks == 0;
@@ -137,13 +141,17 @@ StagePlace place_of(int64_t piece, int64_t pieces) {
   return piece == pieces - 1 ? StagePlace::kLast : StagePlace::kMiddle;
 }
 
+bool data_ranks_change_pieces(const Plan& plan) {
+  const ParallelConfig& p = plan.parallelism;
+  return p.pipeline == 1 || p.divides_gradients() || lacks_reducer_buckets(plan);
+}
+
 std::string family_of(const Plan& plan) {
   Json seen = without_what_changes_no_rank(to_json(plan));
   Json& parallelism = seen["parallelism"];
   for (const char* key : {"pipeline", "virtual_stages"}) parallelism.erase(key);
   erase_what_pieces_have_not(parallelism);
-  const bool is_pipeline = plan.parallelism.pipeline > 1;
-  if (is_pipeline && !data_ranks_change_shards(plan)) parallelism.erase("data");
+  if (!data_ranks_change_pieces(plan)) parallelism.erase("data");
   seen["training"].erase("global_batch_size");
   seen["training"].erase("gradient_accumulation_steps");
   seen.erase("cluster");

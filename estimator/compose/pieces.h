@@ -40,6 +40,12 @@ struct PieceRun {
   int64_t rank = 0;
 };
 
+/// Whether plans with other data ranks need other pieces: a plan of one stage is executed as it is;
+/// under ZeRO stages 2 and 3 data ranks exchange in each micro-batch; and PyTorch's buckets of
+/// gradients are not there where a rank has nobody to reduce with. What else data ranks share,
+/// experts among them, is divided among more ranks in proportion to the data ranks.
+bool data_ranks_change_pieces(const Plan& plan);
+
 /// Equal for plans of one family.
 std::string family_of(const Plan& plan);
 

@@ -8,6 +8,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/training_estimate.h"
+#include "estimator/compose/pieces.h"
 #include "estimator/compute/model_flops.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/option_table.h"
@@ -224,10 +225,9 @@ int64_t gpus_of_machine(const PlanSpec& spec) {
 }
 
 std::string quick_pieces_key(const Layout& layout) {
-  const ParallelConfig& p = layout.plan.parallelism;
-  std::string key = p.pipeline == 1 ? "one stage" : "stages";
-  const bool needs_data = p.pipeline == 1 || p.divides_gradients();
-  if (needs_data) key += fmt::format(", data {}", layout.plan.data_parallel_size());
+  std::string key = layout.plan.parallelism.pipeline == 1 ? "one stage" : "stages";
+  if (data_ranks_change_pieces(layout.plan))
+    key += fmt::format(", data {}", layout.plan.data_parallel_size());
   for (const PlanEdit& edit : layout.edits) {
     const bool is_of_pipeline = edit.path == paths::kPipeline || edit.path == paths::kVirtual ||
                                 edit.path == paths::kLayersPerStage;

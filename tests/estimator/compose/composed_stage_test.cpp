@@ -223,6 +223,30 @@ TEST(Pieces, AreThoseOfAFamily) {
   EXPECT_NE(family_of(plan), family_of(piece_base({{"training", {{"micro_batch_size", 2}}}})));
 }
 
+/// 16 GPUs of TorchTitan without FSDP, as 8 stages and what is left for data ranks.
+Plan replicated(int64_t tensor, const Json& changes = Json::object()) {
+  Json tree = {{"cluster", {{"nodes", 2}}},
+               {"parallelism", {{"pipeline", 8}, {"tensor", tensor}, {"zero_stage", 0}}},
+               {"training", {{"framework", "torchtitan"}}}};
+  tree.merge_patch(changes);
+  return piece_base(tree);
+}
+
+// DistributedDataParallel makes its buckets only where there is somebody to reduce with.
+TEST(Pieces, HaveOneDataRankWhereReducerBucketsAreMissingWithOne) {
+  for (const PieceRun& run : piece_runs(replicated(2))) EXPECT_EQ(run.plan.replicas(), 1);
+  for (const PieceRun& run : piece_runs(replicated(1))) EXPECT_GE(run.plan.replicas(), 2);
+  const Plan of_megatron = replicated(2, {{"training", {{"framework", "megatron-lm"}}}});
+  for (const PieceRun& run : piece_runs(of_megatron)) EXPECT_GE(run.plan.replicas(), 2);
+}
+
+TEST(Pieces, OfPlansWithAndWithoutReducerBucketsAreOfTwoFamilies) {
+  const Json one_machine = {{"cluster", {{"nodes", 1}}}};
+  EXPECT_NE(family_of(replicated(1)), family_of(replicated(1, one_machine)));
+  const Json four_machines = {{"cluster", {{"nodes", 4}}}};
+  EXPECT_EQ(family_of(replicated(1)), family_of(replicated(1, four_machines)));
+}
+
 TEST(Pieces, BecomeStagesOfOtherDataRanks) {
   PieceRun run{.plan = piece_base()};
   run.plan.parallelism.bucket_elements = 40;

@@ -157,6 +157,19 @@ TEST(Search, GivesPlansOfOneFamilyTheSameKey) {
   EXPECT_GT(pieces.size(), 10u);
 }
 
+TEST(Search, GivesLayoutsWithoutReducerBucketsAKeyOfTheirOwn) {
+  const PlanSpec spec = open_spec(
+      {{"training", {{"framework", "torchtitan"}, {"micro_batch_size", 1}, {"recompute", "none"}}},
+       {"parallelism", {{"tensor", 1}, {"zero_stage", 0}, {"virtual_stages", 1}}}});
+  std::map<std::string, std::string> pieces;
+  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 8, {}), 8).allowed) {
+    const std::string& same =
+        pieces.try_emplace(quick_pieces_key(layout), pieces_of(layout.plan)).first->second;
+    EXPECT_EQ(same, pieces_of(layout.plan));
+  }
+  EXPECT_EQ(pieces.size(), 3u);  // one stage, stages with one data rank, and with several
+}
+
 TEST(Search, NeedsAGlobalBatch) {
   const PlanSpec spec = open_spec({{"training", {{"global_batch_size", nullptr}}}});
   try {
