@@ -3,18 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
-#include "estimator/base/units.h"
-#include "estimator/cluster/training_estimate.h"
 #include "estimator/compose/pieces.h"
-#include "estimator/compute/model_flops.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/what_if/combinations.h"
 #include "estimator/what_if/option_paths.h"
-#include "estimator/what_if/typed_flags.h"
 
 namespace estimator {
 namespace {
@@ -127,15 +125,6 @@ const char* obvious_problem(const PlanEdits& edits,
   return "";
 }
 
-/// The edits that say something else than the defaults, which hold without them.
-PlanEdits without_defaults(PlanEdits edits) {
-  std::erase_if(edits, [](const PlanEdit& edit) {
-    const PlanOption* option = find_plan_option(edit.path);
-    return option != nullptr && option->default_value == edit.value.json().dump();
-  });
-  return edits;
-}
-
 /// Tensor ranks share the norms too: it costs nothing and saves memory, and experts need it.
 void add_sequence_parallelism(const PlanSpec& spec, PlanEdits& edits) {
   if (spec.says(paths::kSequenceParallel) || value_in(edits, spec, paths::kTensor, 1) == 1) return;
@@ -157,6 +146,28 @@ bool has_too_few_for_dense(const Plan& plan) {
 
 }  // namespace
 
+ExecutedLayout executed_layout(const ClusterEstimate& estimate) {
+  int64_t allocated = 0;
+  for (const RankClassEstimate& row : estimate.rank_classes) {
+    allocated = std::max(allocated, row.allocated_peak_bytes);
+  }
+  return {.allocated_bytes = allocated,
+          .peak_bytes = estimate.verdict.peak_bytes,
+          .outcome = estimate.verdict.outcome,
+          .iteration_seconds = estimate.time.iteration_seconds,
+          .tokens_per_second = estimate.throughput.tokens_per_second,
+          .mfu = estimate.throughput.mfu};
+}
+
+double Layout::seconds_per_token() const {
+  const double seconds = executed ? executed->iteration_seconds : composed->time.iteration_seconds;
+  return seconds / static_cast<double>(plan.tokens_per_step());
+}
+
+void Refusals::add(const Refusals& others) {
+  for (const auto& [what, count] : others.counts) counts[what] += count;
+}
+
 int64_t Refusals::sum() const {
   int64_t sum = 0;
   for (const auto& [what, count] : counts) sum += count;
@@ -165,20 +176,52 @@ int64_t Refusals::sum() const {
 
 namespace {
 
+/// What a layout is over one GPU with one data rank.
+const PlanEdits& degrees_of_one_gpu() {
+  static const PlanEdits edits = {{paths::kTensor, 1},
+                                  {paths::kPipeline, 1},
+                                  {paths::kContext, 1},
+                                  {paths::kExpert, 1},
+                                  {paths::kVirtual, 1},
+                                  {paths::kData, "auto"},
+                                  {paths::kSequenceParallel, false},
+                                  {paths::kLayersPerStage, Json::array()}};
+  return edits;
+}
+
 /// One GPU with one data rank.
 PlanSpec alone(const PlanSpec& spec) {
-  PlanSpec alone = spec.with({{paths::kNodes, 1},
-                              {paths::kGpusPerNode, 1},
-                              {paths::kTensor, 1},
-                              {paths::kPipeline, 1},
-                              {paths::kContext, 1},
-                              {paths::kExpert, 1},
-                              {paths::kVirtual, 1},
-                              {paths::kData, "auto"},
-                              {paths::kSequenceParallel, false},
-                              {paths::kLayersPerStage, Json::array()}});
+  PlanSpec alone =
+      spec.with(merged(degrees_of_one_gpu(), {{paths::kNodes, 1}, {paths::kGpusPerNode, 1}}));
   alone.context.world_size.reset();
   return alone;
+}
+
+bool is_degree(const std::string& path) {
+  const PlanEdits& degrees = degrees_of_one_gpu();
+  return std::any_of(
+      degrees.begin(), degrees.end(), [&](const PlanEdit& edit) { return edit.path == path; });
+}
+
+/// All choices of the listed values that say more than degrees, and so what the degrees may be.
+std::vector<PlanEdits> choices_beside_degrees(const std::vector<SearchAxis>& listed) {
+  std::vector<std::vector<PlanEdit>> choices;
+  for (const SearchAxis& axis : listed) {
+    if (is_degree(axis.path)) continue;
+    std::vector<PlanEdit>& of_axis = choices.emplace_back();
+    for (const Json& value : axis.values) of_axis.push_back({axis.path, value});
+  }
+  return combinations(choices);
+}
+
+/// The listed axes, of which those that are chosen have one value.
+std::vector<SearchAxis> with_choice(std::vector<SearchAxis> listed, const PlanEdits& choice) {
+  for (SearchAxis& axis : listed) {
+    for (const PlanEdit& edit : choice) {
+      if (edit.path == axis.path) axis.values = {edit.value.json()};
+    }
+  }
+  return listed;
 }
 
 /// Those that the rules allow in the framework of `base`.
@@ -216,6 +259,20 @@ Plan searched_plan(const PlanSpec& spec) {
                      .help = "give --gradient-accumulation-steps auto"});
   }
   return resolve_plan(alone(spec));
+}
+
+std::vector<Plan> searched_plans(const PlanSpec& spec, const std::vector<SearchAxis>& listed) {
+  std::vector<Plan> plans;
+  std::optional<UserError> first_error;
+  for (const PlanEdits& choice : choices_beside_degrees(listed)) {
+    try {
+      plans.push_back(searched_plan(spec.with(choice)));
+    } catch (const UserError& error) {
+      if (!first_error) first_error = error;
+    }
+  }
+  if (plans.empty()) throw UserError(*first_error);
+  return plans;
 }
 
 int64_t gpus_of_machine(const PlanSpec& spec) {
@@ -283,6 +340,7 @@ Layouts allowed_layouts(const PlanSpec& spec,
     std::vector<PlanEdit>& of_axis = choices.emplace_back();
     for (const Json& value : axis.values) of_axis.push_back({axis.path, value});
   }
+  const bool opens_data = open.says(paths::kData) && find_axis(axes, paths::kData) == axes.end();
   std::vector<PlanEdits> all = combinations(choices);
   for (PlanEdits& edits : all) {
     if (seen) seen(std::ssize(all));
@@ -291,14 +349,14 @@ Layouts allowed_layouts(const PlanSpec& spec,
     } else {
       add_sequence_parallelism(open, edits);
       add_uneven_layers(open, base, edits);
-      if (open.says(paths::kData)) edits.push_back({paths::kData, "auto"});
+      if (opens_data) edits.push_back({paths::kData, "auto"});
       try {
         Plan plan = resolve_plan(open.with(edits));
         if (has_too_few_for_dense(plan)) {
           ++layouts.refused.counts["dense layers in more than the first piece of the pipeline"];
           continue;
         }
-        layouts.allowed.push_back({std::move(edits), std::move(plan), std::nullopt});
+        layouts.allowed.push_back({.edits = std::move(edits), .plan = std::move(plan)});
       } catch (const UserError& error) {
         ++layouts.refused.counts[error.problems().front().what];
       }
@@ -307,62 +365,29 @@ Layouts allowed_layouts(const PlanSpec& spec,
   return layouts;
 }
 
-FoundLayout found_layout(const Layout& layout, std::optional<double> usd_per_gpu_hour) {
-  const Plan& plan = layout.plan;
-  const ComposedPlan& composed = layout.composed.value();
-  const double seconds = composed.time.iteration_seconds;
-  const auto world = static_cast<double>(plan.world_size());
-  const double peak = world * gpu_of(plan.cluster).peak_flops(plan.training.dtype);
-  FoundLayout found{.flags = flags_to_type(without_defaults(layout.edits)),
-                    .gpus = plan.world_size(),
-                    .outcome = composed.outcome,
-                    .allocated_bytes = composed.allocated_bytes,
-                    .peak_bytes = composed.peak_bytes,
-                    .headroom_bytes = composed.headroom_bytes,
-                    .iteration_seconds = seconds,
-                    .tokens_per_second = static_cast<double>(plan.tokens_per_step()) / seconds,
-                    .mfu = step_flops(plan).model / seconds / peak};
-  if (usd_per_gpu_hour) {
-    constexpr double kMillion = 1e6;
-    found.usd_per_million_tokens =
-        *usd_per_gpu_hour * world / kHour / found.tokens_per_second * kMillion;
-  }
-  return found;
-}
-
-void add_executed(const ClusterEstimate& executed, FoundLayout& found) {
-  const Verdict& verdict = executed.verdict;
-  int64_t allocated = 0;
-  for (const RankClassEstimate& row : executed.rank_classes) {
-    allocated = std::max(allocated, row.allocated_peak_bytes);
-  }
-  found.executed_allocated_bytes = allocated;
-  found.executed_peak_bytes = verdict.peak_bytes;
-  found.executed_outcome = verdict.outcome;
-  found.executed_iteration_seconds = executed.time.iteration_seconds;
-  found.tokens_per_second = executed.throughput.tokens_per_second;
-  found.mfu = executed.throughput.mfu;
-}
-
-std::vector<FoundLayout> pareto_front(std::vector<FoundLayout> layouts) {
-  const auto is_no_worse = [](const FoundLayout& a, const FoundLayout& b) {
-    return a.iteration_seconds <= b.iteration_seconds && a.headroom_bytes >= b.headroom_bytes &&
-           a.gpus <= b.gpus &&
-           a.usd_per_million_tokens.value_or(0) <= b.usd_per_million_tokens.value_or(0);
+Layouts searched_layouts(const PlanSpec& spec,
+                         const std::vector<SearchAxis>& listed,
+                         int64_t gpus,
+                         const std::function<void(int64_t)>& seen) {
+  Layouts all;
+  int64_t before = 0, of_choice = 0;
+  const auto count = [&](int64_t layouts) {
+    of_choice = layouts;
+    if (seen) seen(before + layouts);
   };
-  std::stable_sort(layouts.begin(), layouts.end(), [](const auto& a, const auto& b) {
-    return std::tuple(a.iteration_seconds, a.gpus, -a.headroom_bytes) <
-           std::tuple(b.iteration_seconds, b.gpus, -b.headroom_bytes);
-  });
-  // In this order a layout can only be worse than one before it.
-  std::vector<FoundLayout> front;
-  for (FoundLayout& layout : layouts) {
-    const bool is_worse = std::any_of(front.begin(), front.end(), [&](const FoundLayout& better) {
-      return is_no_worse(better, layout);
-    });
-    if (!is_worse) front.push_back(std::move(layout));
+  for (const PlanEdits& choice : choices_beside_degrees(listed)) {
+    try {
+      const PlanSpec chosen = spec.with(choice);
+      const auto axes = search_axes(chosen, gpus, with_choice(listed, choice));
+      Layouts layouts = allowed_layouts(chosen, axes, gpus, count);
+      std::move(layouts.allowed.begin(), layouts.allowed.end(), std::back_inserter(all.allowed));
+      all.refused.add(layouts.refused);
+    } catch (const UserError& error) {
+      ++all.refused.counts[error.problems().front().what];
+    }
+    before += std::exchange(of_choice, 0);
   }
-  return front;
+  return all;
 }
 
 }  // namespace estimator

@@ -21,16 +21,36 @@ struct SearchAxis {
   std::vector<Json> values;
 };
 
+/// What the whole execution of a layout gave.
+struct ExecutedLayout {
+  int64_t allocated_bytes = 0;  ///< by tensors: the most of all ranks
+  int64_t peak_bytes = 0;       ///< of the worst rank, with all that is not the allocator's
+  Fit outcome = Fit::kDoesNotFit;
+  double iteration_seconds = 0;
+  double tokens_per_second = 0;
+  double mfu = 0;
+};
+
+ExecutedLayout executed_layout(const ClusterEstimate& estimate);
+
 /// A layout that the rules allow.
 struct Layout {
   PlanEdits edits;  ///< over what was said
   Plan plan;
-  std::optional<ComposedPlan> composed;  ///< empty: it surely does not fit, and was not composed
+  std::optional<ComposedPlan> composed = std::nullopt;    ///< empty: it was not composed
+  std::optional<ExecutedLayout> executed = std::nullopt;  ///< empty: it was not executed whole
+
+  /// Of a layout that is composed: what its execution gave, where it was executed.
+  Fit outcome() const { return executed ? executed->outcome : composed->outcome; }
+  int64_t peak_bytes() const { return executed ? executed->peak_bytes : composed->peak_bytes; }
+  /// Of a step for each token that it trains, by which layouts of different batches compare.
+  double seconds_per_token() const;
 };
 
 struct Refusals {
   std::map<std::string, int64_t> counts;  ///< by what is wrong
   int64_t sum() const;
+  void add(const Refusals& others);
 };
 
 struct Layouts {
@@ -41,6 +61,10 @@ struct Layouts {
 /// What the search needs to know of a plan before it is complete: the plan of one GPU with one data
 /// rank. Throws UserError if the model, the GPU or the batch are wrong or not given.
 Plan searched_plan(const PlanSpec& spec);
+
+/// The same with each choice of the listed values that the rules allow, which `listed` says as
+/// search_axes() does; never empty. Throws UserError if they allow none.
+std::vector<Plan> searched_plans(const PlanSpec& spec, const std::vector<SearchAxis>& listed);
 
 /// GPUs of one machine: what was said, else 8.
 int64_t gpus_of_machine(const PlanSpec& spec);
@@ -64,122 +88,11 @@ Layouts allowed_layouts(const PlanSpec& spec,
                         int64_t gpus,
                         const std::function<void(int64_t)>& seen = {});
 
-/// One layout as it is reported: what was composed, and what its whole execution gave.
-struct FoundLayout {
-  std::string flags;
-  std::string command;
-  int64_t gpus = 0;
-  Fit outcome = Fit::kDoesNotFit;
-  int64_t allocated_bytes = 0;
-  int64_t peak_bytes = 0;
-  int64_t headroom_bytes = 0;
-  double iteration_seconds = 0;
-  double tokens_per_second = 0;
-  double mfu = 0;
-  std::optional<double> usd_per_million_tokens;
-  std::optional<int64_t> executed_allocated_bytes;
-  std::optional<int64_t> executed_peak_bytes;
-  std::optional<double> executed_iteration_seconds;
-  std::optional<Fit> executed_outcome;
-};
-template <class Visitor>
-void visit_fields(Visitor& visit, FoundLayout& found) {
-  visit("flags", found.flags, "what to type over what was given");
-  visit("command", found.command, "what to type to estimate it");
-  visit("gpus", found.gpus, "of the cluster");
-  visit("outcome", found.outcome, "the verdict of the composed memory");
-  visit("allocated_bytes", found.allocated_bytes, "composed, by tensors: the most of all stages");
-  visit("peak_bytes", found.peak_bytes, "composed, of the worst stage");
-  visit("headroom_bytes", found.headroom_bytes, "composed, what is left");
-  visit("iteration_seconds", found.iteration_seconds, "composed, one optimizer step");
-  visit("tokens_per_second", found.tokens_per_second, "of the cluster; executed, where it was");
-  visit("mfu", found.mfu, "model FLOPs over the dense peak; executed, where it was");
-  visit("usd_per_million_tokens", found.usd_per_million_tokens, "where a price is known");
-  visit("executed_allocated_bytes",
-        found.executed_allocated_bytes,
-        "where the layout was executed whole");
-  visit("executed_peak_bytes", found.executed_peak_bytes, "the same");
-  visit("executed_iteration_seconds", found.executed_iteration_seconds, "the same");
-  visit("executed_outcome", found.executed_outcome, "the same");
-}
-
-/// The search on one number of GPUs.
-struct WorldSearch {
-  int64_t gpus = 0;
-  int64_t layouts = 0;
-  int64_t refused = 0;
-  int64_t fits = 0;
-  int64_t too_close = 0;
-  /// The layout that needs least memory: why not fewer GPUs.
-  std::optional<FoundLayout> leanest;
-};
-template <class Visitor>
-void visit_fields(Visitor& visit, WorldSearch& world) {
-  visit("gpus", world.gpus, "how many");
-  visit("layouts", world.layouts, "combinations of the axes");
-  visit("refused", world.refused, "that the rules do not allow");
-  visit("fits", world.fits, "that surely fit");
-  visit("too_close", world.too_close, "that are too close to call");
-  visit("leanest", world.leanest, "the one that needs least memory");
-}
-
-struct Search {
-  DocumentHead head{1, "search"};
-  int64_t capacity_bytes = 0;
-  bool interrupted = false;
-  int64_t layouts_composed = 0;
-  int64_t layouts_too_large = 0;
-  int64_t layouts_hopeless = 0;
-  int64_t layouts_too_full = 0;
-  int64_t layouts_slower = 0;
-  int64_t pieces_run = 0;
-  double execute_seconds = 0;
-  double compose_seconds = 0;
-  std::vector<WorldSearch> worlds;
-  std::optional<int64_t> fewest_gpus;
-  std::vector<FoundLayout> best;
-  std::vector<FoundLayout> pareto;
-  std::vector<FoundLayout> checked;
-};
-template <class Visitor>
-void visit_fields(Visitor& visit, Search& search) {
-  visit_head(visit, search.head);
-  visit("capacity_bytes", search.capacity_bytes, "what a GPU has");
-  visit("interrupted", search.interrupted, "whether it was ended before all layouts were composed");
-  visit("layouts_composed", search.layouts_composed, "of those that the rules allow");
-  visit("layouts_too_large",
-        search.layouts_too_large,
-        "of which the model's state alone is larger than a GPU");
-  visit("layouts_hopeless",
-        search.layouts_hopeless,
-        "that differ from layouts that do not fit in what needs still more memory");
-  visit("layouts_too_full",
-        search.layouts_too_full,
-        "that were not composed, because state and activations are larger than a GPU");
-  visit("layouts_slower",
-        search.layouts_slower,
-        "that were not composed, because they are surely slower than the best");
-  visit("pieces_run", search.pieces_run, "stages that were executed to compose layouts from");
-  visit("execute_seconds", search.execute_seconds, "that this took");
-  visit("compose_seconds", search.compose_seconds, "that composing all layouts took");
-  visit("worlds", search.worlds, "each number of GPUs");
-  visit("fewest_gpus", search.fewest_gpus, "with a layout that fits; none: there is none");
-  visit("best", search.best, "the fastest that fit, executed whole");
-  visit("pareto",
-        search.pareto,
-        "layouts for which no other is at least as good in step time, headroom, GPUs and cost");
-  visit("checked", search.checked, "layouts at random that were executed whole too");
-}
-
-/// Those of which no other is at least as good in all of step time, headroom, GPUs and cost, and
-/// better in one; by ascending step time.
-std::vector<FoundLayout> pareto_front(std::vector<FoundLayout> layouts);
-
-/// What the whole execution of the layout gave.
-void add_executed(const ClusterEstimate& executed, FoundLayout& found);
-
-/// The layout in words of the report, from what was composed, which it must be. `usd_per_gpu_hour`
-/// may be empty.
-FoundLayout found_layout(const Layout& layout, std::optional<double> usd_per_gpu_hour);
+/// The same for search_axes(): anew for each choice of the listed values, of which a model, a batch
+/// or a framework decides what the other axes may be.
+Layouts searched_layouts(const PlanSpec& spec,
+                         const std::vector<SearchAxis>& listed,
+                         int64_t gpus,
+                         const std::function<void(int64_t)>& seen = {});
 
 }  // namespace estimator

@@ -85,7 +85,8 @@ void FastestLayouts::leave_out_too_large() {
     std::erase_if(family.layouts, [&](const Layout* layout) {
       const auto bytes =
           static_cast<double>(least_peak_bytes(layout->plan, cost_for(layout->plan, costs)));
-      return kBoundMargin * bytes > static_cast<double>(search_.capacity_bytes) &&
+      return kBoundMargin * bytes >
+                 static_cast<double>(gpu_of(layout->plan.cluster).memory_bytes) &&
              ++search_.layouts_too_full > 0;
     });
     if (!family.layouts.empty()) left_.push_back(&family);
@@ -100,8 +101,9 @@ void FastestLayouts::find_least_seconds() {
   for (const LayoutFamily* family : left_) {
     const LayerCosts& costs = costs_of(*family);
     for (const Layout* layout : family->layouts) {
-      const double seconds =
-          kBoundMargin * least_step_seconds(layout->plan, cost_for(layout->plan, costs));
+      const double seconds = kBoundMargin *
+                             least_step_seconds(layout->plan, cost_for(layout->plan, costs)) /
+                             static_cast<double>(layout->plan.tokens_per_step());
       least_seconds_[layout] = seconds;
       double& of_world =
           least_of_world_.try_emplace(layout->plan.world_size(), kNever).first->second;
@@ -123,7 +125,7 @@ void FastestLayouts::find_cutoffs() {
   for (const auto& [key, family] : families_) {
     for (const Layout* layout : family.layouts) {
       if (!layout->composed || layout->composed->outcome != Fit::kFits) continue;
-      fitting[layout->plan.world_size()].push_back(layout->composed->time.iteration_seconds);
+      fitting[layout->plan.world_size()].push_back(layout->seconds_per_token());
     }
   }
   for (auto& [world, seconds] : fitting) {

@@ -41,10 +41,10 @@ class FastestLayouts {
   LayoutFamilies& families_;
   std::size_t best_;
   estimator::Search& search_;
-  std::map<std::string, estimator::LayerCosts> costs_;  ///< by kind_of_layers()
-  std::map<const estimator::Layout*, double> least_seconds_;
+  std::map<std::string, estimator::LayerCosts> costs_;        ///< by kind_of_layers()
+  std::map<const estimator::Layout*, double> least_seconds_;  ///< for each token
   std::map<int64_t, double> least_of_world_;
-  std::map<int64_t, double> cutoffs_;  ///< seconds above which a layout of the world is not wanted
+  std::map<int64_t, double> cutoffs_;  ///< of a token, above which none of the world is wanted
   std::vector<LayoutFamily*> left_;    ///< that are not composed yet
   HopelessDemands hopeless_;
 };

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "estimator/what_if/layout_bounds.h"
-#include "estimator/what_if/search.h"
+#include "estimator/what_if/search_result.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/layout_families.h"
 #include "sim/cli/commands/slurm_job.h"

@@ -39,6 +39,12 @@ FoundLayout LayoutDescription::found(const Layout& layout) const {
   return found;
 }
 
+FoundLayout LayoutDescription::executed(const Layout& layout) const {
+  FoundLayout with_executed = found(layout);
+  add_executed(layout, with_executed);
+  return with_executed;
+}
+
 std::string LayoutDescription::command_of(const Layout& layout, const std::string& flags) const {
   const auto is_left_out = [&](const CLI::Option& option, const std::string& value) {
     return contains(kGroupsOfSearch, option.get_group()) || contains(kLeftOut, long_name(option)) ||

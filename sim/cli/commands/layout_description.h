@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "estimator/what_if/search.h"
+#include "estimator/what_if/search_result.h"
 #include "sim/cli/input/plan_options.h"
 
 namespace sim {
@@ -15,8 +15,10 @@ class LayoutDescription {
   /// What the user gave, and the command line of the search. Both must outlive it.
   LayoutDescription(const PlanOptions& said, const CLI::App& app) : said_(said), app_(app) {}
 
-  /// `layout` is composed.
+  /// As it is composed, which it must be.
   estimator::FoundLayout found(const estimator::Layout& layout) const;
+  /// With what its whole execution gave, where it was executed.
+  estimator::FoundLayout executed(const estimator::Layout& layout) const;
 
  private:
   /// What was typed for the search, without what only a search has and what the layout says anew,

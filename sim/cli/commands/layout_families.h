@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "estimator/what_if/layout_bounds.h"
-#include "estimator/what_if/search.h"
+#include "estimator/what_if/search_result.h"
 
 namespace sim {
 

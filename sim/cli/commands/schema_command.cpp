@@ -5,7 +5,7 @@
 #include "estimator/cluster/schema.h"
 #include "estimator/what_if/max_micro_batch.h"
 #include "estimator/what_if/max_sequence.h"
-#include "estimator/what_if/search.h"
+#include "estimator/what_if/search_result.h"
 #include "estimator/what_if/sweep.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/named_choice.h"

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <memory>
-#include <random>
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
-#include "estimator/what_if/search.h"
+#include "estimator/what_if/search_result.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/html_flag.h"
 #include "sim/cli/commands/layout_composer.h"
 #include "sim/cli/commands/layout_description.h"
-#include "sim/cli/commands/many_plans.h"
+#include "sim/cli/commands/layout_execution.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/commands/slurm_job.h"
 #include "sim/cli/input/table_format.h"
@@ -72,18 +71,34 @@ int64_t checked_world(PlanSpec spec, int64_t gpus, const std::string& source) {
   return gpus;
 }
 
-/// Numbers of GPUs, each in the range of a world.
-std::vector<int64_t> worlds_of(const SearchOptions& options, const PlanSpec& spec) {
+/// The values of --gpus 8,16; empty where it has not several.
+const TypedValues* listed_worlds(const std::vector<TypedValues>& several) {
+  const auto found = std::find_if(
+      several.begin(), several.end(), [](const TypedValues& typed) { return typed.path.empty(); });
+  return found == several.end() ? nullptr : &*found;
+}
+
+void refuse_two_numbers_of_gpus(const SearchOptions& options) {
+  const std::string& gpus = options.job.plan().typed_gpus();
+  if (options.max_gpus.empty() || gpus.empty()) return;
+  throw UserError({.what = "the number of GPUs is given twice",
+                   .where = fmt::format("--max-gpus {} and --gpus {}", options.max_gpus, gpus),
+                   .help = "give --gpus N to search this number alone, or --max-gpus N to search "
+                           "fewer ones too"});
+}
+
+/// Numbers of GPUs as they were given, each in the range of a world.
+std::vector<int64_t> given_worlds(const SearchOptions& options, const PlanSpec& spec) {
   const int64_t machine = estimator::gpus_of_machine(spec);
   if (!options.max_gpus.empty()) {
     const int64_t most = parse_whole_number(options.max_gpus, "--max-gpus");
     return worlds_up_to(checked_world(spec, most, "--max-gpus"), machine);
   }
-  for (const TypedValues& typed : options.job.plan().several_values()) {
-    if (!typed.path.empty()) continue;
+  const std::vector<TypedValues> several = options.job.plan().several_values();
+  if (const TypedValues* typed = listed_worlds(several)) {
     std::vector<int64_t> worlds;
-    for (const std::string& value : typed.values) {
-      worlds.push_back(checked_world(spec, parse_whole_number(value, typed.flag), typed.flag));
+    for (const std::string& value : typed->values) {
+      worlds.push_back(checked_world(spec, parse_whole_number(value, typed->flag), typed->flag));
     }
     return worlds;
   }
@@ -95,6 +110,15 @@ std::vector<int64_t> worlds_of(const SearchOptions& options, const PlanSpec& spe
   throw UserError({.what = "the number of GPUs is not given",
                    .where = spec.context.origin,
                    .help = "give --gpus N, or --max-gpus N to search fewer ones too"});
+}
+
+/// The same, ascending, and each once.
+std::vector<int64_t> worlds_of(const SearchOptions& options, const PlanSpec& spec) {
+  refuse_two_numbers_of_gpus(options);
+  std::vector<int64_t> worlds = given_worlds(options, spec);
+  std::sort(worlds.begin(), worlds.end());
+  worlds.erase(std::unique(worlds.begin(), worlds.end()), worlds.end());
+  return worlds;
 }
 
 /// The axes whose values the user listed behind a flag of the plan, --tp 4,8.
@@ -124,10 +148,47 @@ std::vector<Layouts> allowed_in(const std::vector<int64_t>& gpus,
       progress.count_one();
       progress.update(Progress::Clock::now());
     };
-    const std::vector<SearchAxis> axes = estimator::search_axes(spec, world, listed);
-    worlds.push_back(estimator::allowed_layouts(spec, axes, world, seen));
+    worlds.push_back(estimator::searched_layouts(spec, listed, world, seen));
   }
   return worlds;
+}
+
+std::size_t top_of(const SearchOptions& options) {
+  return static_cast<std::size_t>(parse_positive_number(options.top, "--top"));
+}
+
+bool fits(const Layout& layout) { return layout.outcome() == Fit::kFits; }
+bool is_seen_to_fit(const Layout& layout) { return layout.executed && fits(layout); }
+
+/// The best layouts and those of --check, executed whole, and what tells the fewest GPUs.
+void execute_found(std::vector<Layouts>& worlds,
+                   const LayoutDescription& description,
+                   const SearchOptions& options,
+                   const Environment& environment,
+                   Search& search) {
+  const LayoutExecution execution(options.job, environment);
+  execution.execute_fastest(worlds, top_of(options));
+  execution.execute_leanest(worlds);
+  if (options.check.empty()) return;
+  const auto wanted = static_cast<std::size_t>(parse_positive_number(options.check, "--check"));
+  for (const Layout* layout : execution.execute_sample(worlds, wanted)) {
+    search.checked.push_back(description.executed(*layout));
+  }
+}
+
+/// The fastest that were seen to fit; in a search that was interrupted before one was, the fastest
+/// that were composed.
+std::vector<FoundLayout> best_of(std::vector<Layouts>& worlds,
+                                 const LayoutDescription& description,
+                                 std::size_t top,
+                                 bool interrupted) {
+  std::vector<Layout*> layouts = by_speed(worlds, is_seen_to_fit);
+  if (layouts.empty() && interrupted) layouts = by_speed(worlds, fits);
+  layouts.resize(std::min(layouts.size(), top));
+  std::vector<FoundLayout> best;
+  best.reserve(layouts.size());
+  for (const Layout* layout : layouts) best.push_back(description.executed(*layout));
+  return best;
 }
 
 void summarise(const std::vector<int64_t>& gpus,
@@ -135,159 +196,39 @@ void summarise(const std::vector<int64_t>& gpus,
                const LayoutDescription& description,
                Search& search) {
   for (std::size_t w = 0; w < worlds.size(); ++w) {
-    const Layouts& world = worlds[w];
-    estimator::WorldSearch summary{
-        .gpus = gpus[w],
-        .layouts = static_cast<int64_t>(world.allowed.size()) + world.refused.sum(),
-        .refused = world.refused.sum()};
-    const Layout* leanest = nullptr;
-    for (const Layout& layout : world.allowed) {
-      if (!layout.composed) continue;
-      summary.fits += layout.composed->outcome == Fit::kFits;
-      summary.too_close += layout.composed->outcome == Fit::kTooClose;
-      if (leanest == nullptr || layout.composed->peak_bytes < leanest->composed->peak_bytes) {
-        leanest = &layout;
-      }
+    estimator::WorldSearch summary = estimator::world_search(gpus[w], worlds[w]);
+    if (const Layout* leanest = estimator::leanest_of(worlds[w])) {
+      summary.leanest = description.executed(*leanest);
     }
-    if (leanest) summary.leanest = description.found(*leanest);
-    if (summary.fits > 0 && !search.fewest_gpus) search.fewest_gpus = gpus[w];
+    const bool holds = search.interrupted ? summary.fits > 0 : estimator::holds(worlds[w]);
+    if (holds && !search.fewest_gpus) search.fewest_gpus = gpus[w];
     search.worlds.push_back(std::move(summary));
   }
 }
 
-/// The layouts that meet `wanted`, by ascending step time.
-std::vector<const Layout*> fastest(const std::vector<Layouts>& worlds,
-                                   bool (*wanted)(const estimator::ComposedPlan&)) {
-  std::vector<const Layout*> layouts;
-  for (const Layouts& world : worlds) {
-    for (const Layout& layout : world.allowed) {
-      if (layout.composed && wanted(*layout.composed)) layouts.push_back(&layout);
-    }
-  }
-  std::stable_sort(layouts.begin(), layouts.end(), [](const Layout* a, const Layout* b) {
-    return a->composed->time.iteration_seconds < b->composed->time.iteration_seconds;
-  });
-  return layouts;
-}
-
-std::vector<PlanAnswer> execute_whole(const std::vector<const Layout*>& layouts,
-                                      const SearchOptions& options,
-                                      const Environment& environment) {
-  std::vector<Plan> plans;
-  plans.reserve(layouts.size());
-  for (const Layout* layout : layouts) plans.push_back(layout->plan);
-  const ManyPlans how{
-      .job = options.job.rank_job(environment),
-      .calibration_of = [&](const Plan& plan) { return options.job.calibration_of(plan); },
-      .progress = "executing the best layouts whole"};
-  return estimate_plans(plans, how, environment);
-}
-
-FoundLayout with_executed(const Layout& layout,
-                          const PlanAnswer& answer,
-                          const LayoutDescription& description) {
-  FoundLayout found = description.found(layout);
-  if (answer.estimate) add_executed(*answer.estimate, found);
-  return found;
-}
-
-/// The `top` fastest layouts that fit when they are executed whole. What the allocator loses is not
-/// exact in a composed layout, so all whose allocated bytes fit are candidates.
-std::vector<FoundLayout> best_of(const std::vector<const Layout*>& candidates,
-                                 std::size_t top,
-                                 const LayoutDescription& description,
-                                 const SearchOptions& options,
-                                 const Environment& environment) {
-  constexpr std::size_t kMostTries = 6;
-  std::vector<FoundLayout> best;
-  auto next = candidates.begin();
-  for (std::size_t tries = 0; tries < kMostTries && best.size() < top; ++tries) {
-    std::vector<const Layout*> batch;
-    for (; next != candidates.end() && batch.size() < top; ++next) batch.push_back(*next);
-    if (batch.empty()) break;
-    const std::vector<PlanAnswer> answers = execute_whole(batch, options, environment);
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      FoundLayout found = with_executed(*batch[i], answers[i], description);
-      if (found.executed_outcome == Fit::kFits) best.push_back(std::move(found));
-    }
-  }
-  std::stable_sort(best.begin(), best.end(), [](const FoundLayout& a, const FoundLayout& b) {
-    return *a.executed_iteration_seconds < *b.executed_iteration_seconds;
-  });
-  best.resize(std::min(best.size(), top));
-  return best;
-}
-
-/// Layouts at random, executed whole; those that cannot be run are left out.
-std::vector<FoundLayout> checked_layouts(const std::vector<Layouts>& worlds,
-                                         const LayoutDescription& description,
-                                         const SearchOptions& options,
-                                         const Environment& environment) {
-  if (options.check.empty()) return {};
-  std::vector<const Layout*> layouts =
-      fastest(worlds, [](const estimator::ComposedPlan&) { return true; });
-  std::mt19937 random(1);  // the same sample each time
-  std::shuffle(layouts.begin(), layouts.end(), random);
-  const auto wanted = static_cast<std::size_t>(parse_positive_number(options.check, "--check"));
-  layouts.resize(std::min(layouts.size(), wanted));
-  const std::vector<PlanAnswer> answers = execute_whole(layouts, options, environment);
-  std::vector<FoundLayout> checked;
-  for (std::size_t i = 0; i < layouts.size(); ++i) {
-    if (answers[i].estimate) checked.push_back(with_executed(*layouts[i], answers[i], description));
-  }
-  return checked;
-}
-
-std::size_t top_of(const SearchOptions& options) {
-  return static_cast<std::size_t>(parse_positive_number(options.top, "--top"));
-}
-
-/// The best layouts as they were composed, for a search that was interrupted.
-std::vector<FoundLayout> best_composed(const std::vector<FoundLayout>& fitting, std::size_t top) {
-  return {fitting.begin(), fitting.begin() + static_cast<int64_t>(std::min(top, fitting.size()))};
-}
-
-/// The best layouts and those of --check, executed whole.
-void execute_found(const std::vector<Layouts>& worlds,
-                   const LayoutDescription& description,
-                   const SearchOptions& options,
-                   const Environment& environment,
-                   Search& search) {
-  const auto candidates =
-      fastest(worlds, [](const estimator::ComposedPlan& composed) { return composed.may_fit; });
-  search.best = best_of(candidates, top_of(options), description, options, environment);
-  search.checked = checked_layouts(worlds, description, options, environment);
-}
-
 /// Fills in what was found; what is fitting and composed, where it is interrupted.
-void report_found(const std::vector<Layouts>& worlds,
+void report_found(const std::vector<int64_t>& gpus,
+                  std::vector<Layouts>& worlds,
                   const LayoutDescription& description,
                   const SearchOptions& options,
                   const Environment& environment,
                   Search& search) {
-  std::vector<FoundLayout> fitting;
-  for (const Layout* layout : fastest(worlds, [](const estimator::ComposedPlan& composed) {
-         return composed.outcome == Fit::kFits;
-       })) {
-    fitting.push_back(description.found(*layout));
-  }
-  search.pareto = estimator::pareto_front(fitting);
   try {
-    if (!search.interrupted)
-      return execute_found(worlds, description, options, environment, search);
+    if (!search.interrupted) execute_found(worlds, description, options, environment, search);
   } catch (const UserError& error) {
     if (error.exit_code() != ExitCode::kInterrupted) throw;
     search.interrupted = true;
   }
-  if (!search.best.empty()) return;
-  search.best = best_composed(fitting, top_of(options));
+  summarise(gpus, worlds, description, search);
+  search.best = best_of(worlds, description, top_of(options), search.interrupted);
+  std::vector<FoundLayout> fitting;
+  for (const Layout* layout : by_speed(worlds, fits)) fitting.push_back(description.found(*layout));
+  search.pareto = estimator::pareto_front(fitting);
 }
 
 ExitCode exit_code_of(const Search& search) {
   if (search.interrupted) return ExitCode::kInterrupted;
-  const bool fits = std::any_of(
-      search.worlds.begin(), search.worlds.end(), [](const auto& world) { return world.fits > 0; });
-  return fits ? ExitCode::kDone : ExitCode::kVerdictIsNo;
+  return search.fewest_gpus ? ExitCode::kDone : ExitCode::kVerdictIsNo;
 }
 
 ExitCode run_search(const SearchOptions& options,
@@ -301,10 +242,12 @@ ExitCode run_search(const SearchOptions& options,
   const PlanInput input = first_of_each(said).said(environment);
   const std::vector<SearchAxis> listed = listed_axes(said, environment);
   const std::vector<int64_t> gpus = worlds_of(options, input.spec);
+  const std::vector<Plan> searched = estimator::searched_plans(input.spec, listed);
   std::vector<Layouts> worlds = allowed_in(gpus, listed, input.spec);
-  const Plan searched = estimator::searched_plan(input.spec);
   Search search;
-  search.capacity_bytes = gpu_of(searched.cluster).memory_bytes;
+  for (const Plan& plan : searched) {
+    search.capacity_bytes = std::max(search.capacity_bytes, gpu_of(plan.cluster).memory_bytes);
+  }
   if (options.slurm.is_job()) {
     write_to_standard_output(options.slurm.write_job(app, options.job));
     return ExitCode::kDone;
@@ -323,8 +266,7 @@ ExitCode run_search(const SearchOptions& options,
     return ExitCode::kDone;
   }
   const LayoutDescription description(said, app);
-  summarise(gpus, worlds, description, search);
-  report_found(worlds, description, options, environment, search);
+  report_found(gpus, worlds, description, options, environment, search);
   if (!options.output.empty()) {
     estimator::write_file_whole(options.output, estimator::document_text(search));
   }

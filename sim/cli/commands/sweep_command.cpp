@@ -169,7 +169,7 @@ ExitCode run_sweep(const SweepOptions& options,
     estimator::write_file_whole(options.output, estimator::document_text(sweep));
   }
   if (options.html.is_given()) {
-    const Page page = sweep_page(legal.plans.front(), sweep);
+    const Page page = sweep_page(legal.plans, sweep);
     options.html.write(page);
   }
   write_to_standard_output(sweep_text(sweep, style));

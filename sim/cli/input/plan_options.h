@@ -34,6 +34,8 @@ class PlanOptions {
   bool has_file() const { return !path_.empty(); }
   const std::string& file() const { return path_; }
   const PlanFlags& flags() const { return flags_; }
+  /// The value of --gpus, or "".
+  const std::string& typed_gpus() const { return world_size_; }
   /// The name of a flag that was given and says something else than these keys; "" if there is
   /// none.
   std::string given_beyond(const std::vector<std::string>& keys) const;

@@ -40,8 +40,8 @@ std::vector<Headline> headlines_of_search(const Search& search) {
 
 }  // namespace
 
-Page sweep_page(const estimator::Plan& plan, const estimator::Sweep& sweep) {
-  Page page{.command = "onerank sweep", .title = title_of(plan), .verdict = fastest_text(sweep)};
+Page sweep_page(const std::vector<estimator::Plan>& plans, const estimator::Sweep& sweep) {
+  Page page{.command = "onerank sweep", .title = title_of(plans), .verdict = fastest_text(sweep)};
   std::vector<TitledTable> tables = sweep_tables(sweep);
   page.sections.push_back(
       {.id = "points",
@@ -63,9 +63,9 @@ Page sweep_page(const estimator::Plan& plan, const estimator::Sweep& sweep) {
   return page;
 }
 
-Page search_page(const estimator::Plan& plan, const Search& search) {
+Page search_page(const std::vector<estimator::Plan>& plans, const Search& search) {
   Page page{.command = "onerank search",
-            .title = title_of(plan),
+            .title = title_of(plans),
             .verdict = search.best.empty() ? "None of the layouts surely fits."
                                            : "The fastest that fits: " + search.best.front().flags,
             .headlines = headlines_of_search(search)};
@@ -74,11 +74,12 @@ Page search_page(const estimator::Plan& plan, const Search& search) {
       {.id = "layouts",
        .title = "The layouts",
        .lead = lines_of(fewest_text(search)),
-       .pictures = {{"search-front",
-                     "Each circle is a layout of which no other is better in step time, free "
-                     "memory, GPUs and cost at once; the larger, the more GPUs. Composed from "
-                     "executed stages."}},
-       .tables = search_tables(search),
+       .pictures =
+           {{"search-front",
+             "Each circle is a layout of which no other is better in speed, free memory, GPUs "
+             "and cost at once; the larger, the more GPUs. Composed from executed "
+             "stages."}},
+       .tables = search_tables(search, {}),
        .items = {effort_text(search)}});
   page.data.emplace_back("search", estimator::to_json(search).dump());
   return page;

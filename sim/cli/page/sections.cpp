@@ -1,10 +1,12 @@
 #include "sim/cli/page/sections.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/document.h"
 #include "estimator/base/text.h"
 #include "estimator/base/units.h"
@@ -37,6 +39,15 @@ std::string title_of(const estimator::Plan& plan) {
   if (!plan.name.empty()) return plan.name;
   const std::string model = plan.model_preset.empty() ? "A model" : plan.model_preset;
   return fmt::format("{} on {}", model, plan.cluster.gpu);
+}
+
+std::string title_of(const std::vector<estimator::Plan>& plans) {
+  std::vector<std::string> titles;
+  for (const estimator::Plan& plan : plans) {
+    std::string title = title_of(plan);
+    if (!estimator::contains(titles, title)) titles.push_back(std::move(title));
+  }
+  return fmt::format("{}", fmt::join(titles, ", "));
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

@@ -29,6 +29,8 @@ std::vector<std::string> lines_of(const std::string& text);
 
 /// Its name, or else its model and GPU.
 std::string title_of(const estimator::Plan& plan);
+/// The names of all of them, each once: "llama3-8b on h100-sxm, llama3-8b on b200".
+std::string title_of(const std::vector<estimator::Plan>& plans);
 
 /// The memory of each class; the page's data must have the estimate.
 PageSection classes_section(const estimator::Verdict& verdict,

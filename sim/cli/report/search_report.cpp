@@ -19,11 +19,68 @@ using estimator::with_commas;
 using estimator::WorldSearch;
 
 constexpr std::size_t kMostOfTheFront = 12;
-constexpr const char* kFrontTitle =
-    "The trade between step time, free memory, GPUs and cost (Pareto front, composed)";
+constexpr std::size_t kMostReasons = 3;
+
+/// Where slower layouts were not composed, what stands of composed ones is not of all.
+bool is_bounded(const Search& search) { return search.layouts_slower > 0; }
+
+std::string front_title(const Search& search) {
+  return fmt::format(
+      "The trade between speed, free memory, GPUs and cost (Pareto front{})",
+      is_bounded(search) ? " of the layouts composed; --all for the whole front" : ", composed");
+}
+
+/// In CSV a number of seconds, for programs.
+std::string step_text(double seconds, const ReportStyle& style) {
+  return style.format == TableFormat::kCsv ? fmt::format("{:.6g}", seconds)
+                                           : estimator::format_duration(seconds);
+}
+
+/// The title of such cells; CSV names what stands in a column a second time.
+Column step_column(const ReportStyle& style, const char* source = "") {
+  return {style.format == TableFormat::kCsv ? "step, s" : "step", Align::kRight, source};
+}
+
+Column composed_column(const ReportStyle& style, const char* of) {
+  return {style.format == TableFormat::kCsv ? fmt::format("{}, composed", of) : "composed",
+          Align::kRight,
+          "how far the figure of executed pieces is off"};
+}
 
 /// The last one, for those who copy.
 Column command_column() { return {"command", Align::kLeft, "what to type to estimate it"}; }
+
+/// "2,520 layouts: stages do not divide the layers", the most frequent ones.
+std::vector<std::string> reasons(const WorldSearch& world) {
+  std::vector<std::string> lines;
+  for (const estimator::RefusalCount& refusal : world.refusals) {
+    if (lines.size() == kMostReasons) break;
+    lines.push_back(fmt::format("{} of {} layouts: {}",
+                                with_commas(refusal.layouts),
+                                with_commas(world.layouts),
+                                refusal.what));
+  }
+  return lines;
+}
+
+/// Why there is no layout at all on some number of GPUs, and of which layouts the table speaks.
+std::vector<std::string> worlds_notes(const Search& search) {
+  std::vector<std::string> notes;
+  for (const WorldSearch& world : search.worlds) {
+    if (world.refused < world.layouts) continue;
+    notes.push_back(fmt::format("no layout is allowed on {} GPUs:", with_commas(world.gpus)));
+    for (const std::string& reason : reasons(world)) notes.push_back("  " + reason);
+  }
+  if (is_bounded(search)) {
+    notes.emplace_back(
+        "fit, too close and least memory are of the layouts composed; --all composes all");
+  }
+  return notes;
+}
+
+int64_t peak_of(const FoundLayout& found) {
+  return found.executed_peak_bytes.value_or(found.peak_bytes);
+}
 
 TitledTable worlds_table(const Search& search) {
   Table table({{"GPUs"},
@@ -39,10 +96,10 @@ TitledTable worlds_table(const Search& search) {
                    with_commas(world.refused),
                    with_commas(world.fits),
                    with_commas(world.too_close),
-                   world.leanest ? gib(world.leanest->peak_bytes) : "",
+                   world.leanest ? gib(peak_of(*world.leanest)) : "",
                    world.leanest ? world.leanest->flags : ""});
   }
-  return {.title = "", .table = std::move(table), .notes = {}};
+  return {.title = "", .table = std::move(table), .notes = worlds_notes(search)};
 }
 
 /// "0.4 %": how far the composed figure is from the executed one.
@@ -50,23 +107,23 @@ std::string error_text(double composed, double executed) {
   return fmt::format("{:+.1f} %", 100 * (composed / executed - 1));
 }
 
-TitledTable best_table(const Search& search) {
+TitledTable best_table(const Search& search, const ReportStyle& style) {
   const bool was_executed = search.best.front().executed_iteration_seconds.has_value();
-  Table table({{"step", Align::kRight, "computed: a replay of the schedule of all stages"},
-               {"composed", Align::kRight, "how far the figure of executed pieces is off"},
+  Table table({step_column(style, "computed: a replay of the schedule of all stages"),
+               composed_column(style, "step"),
                {"tokens/s", Align::kRight, "tokens of a step over its time"},
                {"MFU", Align::kRight, "computed, of the published dense peak"},
                {"peak GiB", Align::kRight, "simulated, and assumed for context and communicators"},
-               {"composed", Align::kRight, "how far the figure of executed pieces is off"},
+               composed_column(style, "peak"),
                {"GPUs"},
                {"verdict", Align::kLeft},
                {"flags", Align::kLeft},
                command_column()});
   for (const FoundLayout& found : search.best) {
     const double seconds = found.executed_iteration_seconds.value_or(found.iteration_seconds);
-    const int64_t peak = found.executed_peak_bytes.value_or(found.peak_bytes);
+    const int64_t peak = peak_of(found);
     table.add_row(
-        {estimator::format_duration(seconds),
+        {step_text(seconds, style),
          was_executed ? error_text(found.iteration_seconds, seconds) : "",
          estimator::whole_with_commas(found.tokens_per_second),
          fmt::format("{:.1f} %", 100 * found.mfu),
@@ -92,7 +149,14 @@ TitledTable without_commands(TitledTable table) {
   return table;
 }
 
+bool has_layouts(const Search& search) {
+  return std::any_of(search.worlds.begin(), search.worlds.end(), [](const WorldSearch& world) {
+    return world.refused < world.layouts;
+  });
+}
+
 std::string none_text(const Search& search) {
+  if (!has_layouts(search)) return "\nThere is no layout to compose.\n";
   const bool fits = std::any_of(search.worlds.begin(),
                                 search.worlds.end(),
                                 [](const WorldSearch& world) { return world.fits > 0; });
@@ -102,43 +166,58 @@ std::string none_text(const Search& search) {
 
 std::string best_text(const Search& search, const ReportStyle& style) {
   if (search.best.empty()) return none_text(search);
-  if (style.format == TableFormat::kMarkdown) return "\n" + best_table(search).in(style);
-  std::string text = "\n" + without_commands(best_table(search)).in(style) + "\nTo estimate them\n";
+  if (style.format == TableFormat::kMarkdown) return "\n" + best_table(search, style).in(style);
+  std::string text =
+      "\n" + without_commands(best_table(search, style)).in(style) + "\nTo estimate them\n";
   for (const FoundLayout& found : search.best) text += "  " + found.command + "\n";
   return text;
+}
+
+/// Why a number of GPUs does not hold the model.
+std::string obstacle_text(const Search& search, const WorldSearch& world) {
+  if (world.refused == world.layouts) return "no layout is allowed";
+  if (!world.leanest && search.interrupted) return "no layout was composed";
+  if (!world.leanest) return "each layout surely needs more than a GPU has";
+  const FoundLayout& leanest = *world.leanest;
+  const std::string free = leanest.kept_free_bytes > 0
+                               ? fmt::format(", of which {} are to stay free",
+                                             estimator::format_gib(leanest.kept_free_bytes))
+                               : "";
+  return fmt::format("the leanest layout needs {} of {}{} ({})",
+                     estimator::format_gib(peak_of(leanest)),
+                     estimator::format_gib(leanest.capacity_bytes),
+                     free,
+                     leanest.flags);
 }
 
 }  // namespace
 
 std::string fewest_text(const Search& search) {
   if (search.worlds.size() < 2) return "";
-  if (!search.fewest_gpus) return "No number of GPUs in this search holds it.\n";
-  std::string text =
-      fmt::format("Fewest GPUs that hold it: {}\n", with_commas(*search.fewest_gpus));
+  std::string text = "No number of GPUs in this search holds it.\n";
+  if (search.fewest_gpus) {
+    text = fmt::format("Fewest GPUs that hold it: {}\n", with_commas(*search.fewest_gpus));
+  }
   for (const WorldSearch& world : search.worlds) {
-    if (world.gpus >= *search.fewest_gpus || !world.leanest) continue;
-    text += fmt::format("  on {} the leanest layout needs {} of {} ({})\n",
-                        with_commas(world.gpus),
-                        estimator::format_gib(world.leanest->peak_bytes),
-                        estimator::format_gib(search.capacity_bytes),
-                        world.leanest->flags);
+    if (search.fewest_gpus && world.gpus >= *search.fewest_gpus) break;
+    text += fmt::format("  on {} {}\n", with_commas(world.gpus), obstacle_text(search, world));
   }
   return text;
 }
 
 namespace {
 
-Table front_table(const Search& search, std::size_t most) {
+Table front_table(const Search& search, std::size_t most, const ReportStyle& style) {
   const bool has_prices =
       !search.pareto.empty() && search.pareto.front().usd_per_million_tokens.has_value();
-  std::vector<Column> columns = {{"step"}, {"free GiB"}, {"GPUs"}, {"tokens/s"}, {"MFU"}};
+  std::vector<Column> columns = {step_column(style), {"free GiB"}, {"GPUs"}, {"tokens/s"}, {"MFU"}};
   if (has_prices) columns.push_back({"dollars/1M tokens"});
   columns.push_back({"flags", Align::kLeft});
   columns.push_back(command_column());
   Table table(std::move(columns));
   for (std::size_t i = 0; i < std::min(most, search.pareto.size()); ++i) {
     const FoundLayout& found = search.pareto[i];
-    std::vector<std::string> row = {estimator::format_duration(found.iteration_seconds),
+    std::vector<std::string> row = {step_text(found.iteration_seconds, style),
                                     gib(found.headroom_bytes),
                                     with_commas(found.gpus),
                                     estimator::whole_with_commas(found.tokens_per_second),
@@ -153,8 +232,9 @@ Table front_table(const Search& search, std::size_t most) {
 
 std::string front_text(const Search& search, const ReportStyle& style) {
   if (search.pareto.size() < 2) return "";
-  TitledTable front{
-      .title = kFrontTitle, .table = front_table(search, kMostOfTheFront), .notes = {}};
+  TitledTable front{.title = front_title(search),
+                    .table = front_table(search, kMostOfTheFront, style),
+                    .notes = {}};
   if (style.format == TableFormat::kText) front = without_commands(std::move(front));
   if (search.pareto.size() > kMostOfTheFront) {
     front.notes.push_back(fmt::format("and {} more (--format csv or json has all)",
@@ -184,16 +264,16 @@ double error_of_step(const FoundLayout& found) {
   return found.iteration_seconds / *found.executed_iteration_seconds - 1;
 }
 
-TitledTable checked_table(const Search& search) {
+TitledTable checked_table(const Search& search, const ReportStyle& style) {
   const auto percent = [](double error) { return fmt::format("{:+.2f} %", 100 * error); };
-  Table table({{"step"},
-               {"composed"},
+  Table table({step_column(style),
+               composed_column(style, "step"),
                {"peak GiB"},
-               {"composed"},
+               composed_column(style, "peak"),
                {"allocated, composed"},
                {"flags", Align::kLeft}});
   for (const FoundLayout& found : search.checked) {
-    table.add_row({estimator::format_duration(*found.executed_iteration_seconds),
+    table.add_row({step_text(*found.executed_iteration_seconds, style),
                    percent(error_of_step(found)),
                    gib(*found.executed_peak_bytes),
                    percent(error_of_peak(found)),
@@ -212,7 +292,7 @@ TitledTable checked_table(const Search& search) {
 }
 
 std::string checked_text(const Search& search, const ReportStyle& style) {
-  return search.checked.empty() ? "" : "\n" + checked_table(search).in(style);
+  return search.checked.empty() ? "" : "\n" + checked_table(search, style).in(style);
 }
 
 }  // namespace
@@ -252,19 +332,21 @@ std::string interrupted_text(const Search& search) {
          "on where it was\n";
 }
 
-std::vector<TitledTable> search_tables(const Search& search) {
+std::vector<TitledTable> search_tables(const Search& search, const ReportStyle& style) {
   std::vector<TitledTable> tables = {worlds_table(search)};
-  if (!search.best.empty()) tables.push_back(best_table(search));
+  if (!search.best.empty()) tables.push_back(best_table(search, style));
   if (search.pareto.size() > 1) {
-    tables.push_back({kFrontTitle, front_table(search, search.pareto.size()), {}});
+    tables.push_back({front_title(search), front_table(search, search.pareto.size(), style), {}});
   }
-  if (!search.checked.empty()) tables.push_back(checked_table(search));
+  if (!search.checked.empty()) tables.push_back(checked_table(search, style));
+  if (style.format == TableFormat::kCsv)
+    tables.front().title = "The layouts of each number of GPUs";
   return tables;
 }
 
 std::string search_text(const Search& search, const ReportStyle& style) {
   if (style.format == TableFormat::kJson) return estimator::document_text(search);
-  if (style.format == TableFormat::kCsv) return front_table(search, search.pareto.size()).csv();
+  if (style.format == TableFormat::kCsv) return tables_in(search_tables(search, style), style);
   const std::string fewest = fewest_text(search);
   return worlds_table(search).in(style) + best_text(search, style) +
          (fewest.empty() ? "" : "\n" + fewest) + front_text(search, style) +

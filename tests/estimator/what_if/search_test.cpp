@@ -1,7 +1,9 @@
-#include "estimator/what_if/search.h"
+#include "estimator/what_if/search_result.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 #include "estimator/base/errors.h"
@@ -170,6 +172,67 @@ TEST(Search, GivesLayoutsWithoutReducerBucketsAKeyOfTheirOwn) {
   EXPECT_EQ(pieces.size(), 3u);  // one stage, stages with one data rank, and with several
 }
 
+/// What is different about each layout, in both orders of the values of an axis.
+std::set<std::string> allowed_with(const PlanSpec& spec, SearchAxis axis, int64_t gpus) {
+  std::set<std::string> seen;
+  for (const Layout& layout : searched_layouts(spec, {axis}, gpus).allowed) {
+    const ParallelConfig& p = layout.plan.parallelism;
+    seen.insert(fmt::format("{} layers, batch {}, sequence {}, tp {} cp {} pp {} dp {}",
+                            layout.plan.model.num_layers,
+                            layout.plan.global_batch_size(),
+                            layout.plan.sequence_length(),
+                            p.tensor,
+                            p.context,
+                            p.pipeline,
+                            p.data));
+  }
+  return seen;
+}
+
+std::set<std::string> allowed_in_any_order(const PlanSpec& spec, SearchAxis axis, int64_t gpus) {
+  const std::set<std::string> seen = allowed_with(spec, axis, gpus);
+  std::reverse(axis.values.begin(), axis.values.end());
+  EXPECT_EQ(allowed_with(spec, axis, gpus), seen);
+  return seen;
+}
+
+// 24 GPUs of 8 tensor ranks are 3 data ranks, which 64 samples are not divided by.
+TEST(Search, DividesEachListedBatch) {
+  const PlanSpec spec = open_spec({{"parallelism", {{"tensor", 8}, {"pipeline", 1}}}});
+  EXPECT_EQ(allowed_in_any_order(spec, {"training.global_batch_size", {64, 96}}, 24),
+            (std::set<std::string>{"8 layers, batch 96, sequence 128, tp 8 cp 1 pp 1 dp 3"}));
+}
+
+// 3 stages divide 24 layers, and 16 with the embedding and the loss in the place of two.
+TEST(Search, DividesTheLayersOfEachListedModel) {
+  const PlanSpec spec = open_spec(
+      {{"parallelism", {{"tensor", 1}, {"pipeline", 3}}}, {"cluster", {{"gpus_per_node", 6}}}});
+  EXPECT_EQ(allowed_in_any_order(spec, {"model.num_layers", {16, 24}}, 6),
+            (std::set<std::string>{"16 layers, batch 64, sequence 128, tp 1 cp 1 pp 3 dp 2",
+                                   "24 layers, batch 64, sequence 128, tp 1 cp 1 pp 3 dp 2"}));
+}
+
+TEST(Search, TriesContextRanksForEachLongSequenceThatIsListed) {
+  const PlanSpec spec = open_spec({{"model", {{"position_embedding", "rope"}}},
+                                   {"parallelism", {{"tensor", 1}, {"pipeline", 1}}}});
+  EXPECT_EQ(allowed_in_any_order(spec, {"training.sequence_length", {2048, 16384}}, 8).size(),
+            5u);  // 1, 2, 4 and 8 context ranks of the long ones
+}
+
+TEST(Search, KeepsToListedDataRanks) {
+  const PlanSpec spec = open_spec({{"parallelism", {{"data", 2}, {"pipeline", 1}}}});
+  EXPECT_EQ(allowed_in_any_order(spec, {"parallelism.data", {2, 8}}, 8),
+            (std::set<std::string>{"8 layers, batch 64, sequence 128, tp 1 cp 1 pp 1 dp 8",
+                                   "8 layers, batch 64, sequence 128, tp 4 cp 1 pp 1 dp 2"}));
+}
+
+TEST(Search, LeavesOutListedValuesThatNoLayoutCanHave) {
+  const PlanSpec spec = open_spec({{"training", {{"micro_batch_size", 128}}}});
+  const std::vector<SearchAxis> listed = {{"training.micro_batch_size", {128, 1}}};
+  EXPECT_EQ(searched_plans(spec, listed).size(), 1u);
+  EXPECT_THROW(searched_plans(spec, {{"training.micro_batch_size", {128, 256}}}), UserError);
+}
+
 TEST(Search, NeedsAGlobalBatch) {
   const PlanSpec spec = open_spec({{"training", {{"global_batch_size", nullptr}}}});
   try {
@@ -218,6 +281,33 @@ TEST(Search, ParetoFrontHasWhatNeedsFewerGpusOrCostsLess) {
   EXPECT_EQ(front.size(), 2u);
   // 8 GPUs for 2 s are 16 GPU seconds; 16 GPUs for 1.5 s are 24.
   EXPECT_NEAR(*front[0].usd_per_million_tokens / *front[1].usd_per_million_tokens, 1.5, 1e-9);
+}
+
+TEST(Search, ParetoFrontComparesStepsOfDifferentWorkByTheirTokens) {
+  Layout more = found_like(2, 10, 1);
+  more.plan = resolve_plan(
+      open_spec({{"cluster", {{"nodes", 1}}}, {"training", {{"global_batch_size", 256}}}}));
+  const std::vector<FoundLayout> front = pareto_front(found({found_like(1, 10, 1), more}, 2));
+  ASSERT_EQ(front.size(), 1u);
+  EXPECT_EQ(front[0].iteration_seconds, 2);
+}
+
+TEST(Search, CountsWhatTheExecutionOfALayoutSays) {
+  Layouts layouts;
+  layouts.refused.counts = {{"a rule", 2}, {"another rule", 5}};
+  layouts.allowed = {found_like(1, 10, 1), found_like(2, 5, 1)};
+  for (Layout& layout : layouts.allowed) layout.composed->peak_bytes = 40 * kGiB;
+  EXPECT_EQ(world_search(8, layouts).fits, 2);
+  EXPECT_FALSE(holds(layouts));
+  layouts.allowed[0].executed = {.peak_bytes = 60 * kGiB, .outcome = Fit::kDoesNotFit};
+  EXPECT_EQ(world_search(8, layouts).fits, 1);
+  EXPECT_FALSE(holds(layouts));
+  EXPECT_EQ(leanest_of(layouts), &layouts.allowed[1]);
+  layouts.allowed[1].executed = {.peak_bytes = 50 * kGiB, .outcome = Fit::kFits};
+  EXPECT_TRUE(holds(layouts));
+  const std::vector<RefusalCount> refusals = world_search(8, layouts).refusals;
+  EXPECT_EQ(refusals.front().what, "another rule");
+  EXPECT_EQ(refusals.front().layouts, 5);
 }
 
 TEST(Search, TellsTheFlagsThatSayMoreThanTheDefaults) {

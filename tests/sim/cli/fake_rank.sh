@@ -1,6 +1,7 @@
 #!/bin/sh
 # Stands in for onerank-rank. FAKE_MODE says how it behaves; by default it writes profiles whose peak
-# is FAKE_PEAK_BYTES, or FAKE_BYTES_PER_SAMPLE for each sample of a micro-batch, and whose pipeline stage
+# is FAKE_PEAK_BYTES, or FAKE_BYTES_PER_SAMPLE for each sample of a micro-batch, or FAKE_WHOLE_BYTES in
+# plans with a global batch of FAKE_WHOLE_BATCH samples, and whose pipeline stage
 # is the rank's place in the list. FAKE_LOG gets a line for each rank. Of ranks of many plans, it waits
 # without end after FAKE_HANGS_AFTER of them, when it has written FAKE_HANGS.
 case $FAKE_MODE in
@@ -73,6 +74,7 @@ peak=${FAKE_PEAK_BYTES:-1073741824}
 if [ -n "$FAKE_BYTES_PER_SAMPLE" ]; then
   peak=$((FAKE_BYTES_PER_SAMPLE * $(number_in "$plan" micro_batch_size)))
 fi
+if [ "$(number_in "$plan" global_batch_size)" = "$FAKE_WHOLE_BATCH" ]; then peak=$FAKE_WHOLE_BYTES; fi
 world=$(($(number_in "$plan" nodes) * $(number_in "$plan" gpus_per_node)))
 reading="{\"allocated_bytes\": $peak, \"reserved_bytes\": $peak}"
 total=85029027840

@@ -118,13 +118,14 @@ pictures["sweep-growth"] = (figure) => {
   const known = points.filter((point) => point.result);
   const candidates = axes.map((axis, i) => ({ ...axis, i })).filter(({ numbers }) => numbers.length > 1);
   if (!candidates.length || known.length < 2) return false;
+  const limits = [...new Set(known.map(({ result }) => result.peak_bytes + result.headroom_bytes))];
   const draw = (axis) => {
     for (const old of figure.querySelectorAll(".stage, .legend, .half")) old.remove();
     const others = (point) => choice(axes, point.values).replace(`${axis.flag} ${point.values[axis.i]}`, "").trim();
     const series = [...new Set(known.map(others))];
     const of = (name) => known.filter((point) => others(point) === name);
     const at = (point) => axis.numbers[axis.values.indexOf(point.values[axis.i])];
-    const plot = (label, quantity, format, limit) => {
+    const plot = (label, quantity, format, limits) => {
       const part = element("div", { class: "half" });
       figure.prepend(part);
       const xs = known.map(at);
@@ -134,15 +135,14 @@ pictures["sweep-growth"] = (figure) => {
         y: { label, log: true, base: 2, format },
         lines: [...series.map((name, s) => ({ points: of(name).map((p) => [at(p), quantity(p.result)])
                   .sort((a, b) => a[0] - b[0]), name: `c-${kSeries[s % kSeries.length]} series` })),
-                ...(limit ? [{ points: [[Math.min(...xs), limit], [Math.max(...xs), limit]], name: "limit-line" }] : [])],
+                ...limits.map((limit) => (
+                  { points: [[Math.min(...xs), limit], [Math.max(...xs), limit]], name: "limit-line" }))],
         marks: known.map((point) => ({ x: at(point), y: quantity(point.result), tip: tipOfPoint(axes, point),
           colour: kOutcomes[point.result.outcome] })),
       });
     };
-    const { peak_bytes, headroom_bytes } = known[0].result;
-    plot("step time", (r) => r.iteration_seconds, seconds);
-    plot("memory of the worst rank", (r) => r.peak_bytes, (bytes) => gib(bytes, bytes < kGib ? 2 : 0),
-         peak_bytes + headroom_bytes);
+    plot("step time", (r) => r.iteration_seconds, seconds, []);
+    plot("memory of the worst rank", (r) => r.peak_bytes, (bytes) => gib(bytes, bytes < kGib ? 2 : 0), limits);
     addLegend(figure, [["good", "fits"], ["close", "too close to call"], ["bad", "does not fit"]],
               "the GPU's memory");
   };
@@ -169,17 +169,19 @@ pictures["sweep-trade"] = (figure) => {
 };
 
 pictures["search-front"] = (figure) => {
-  const { pareto, capacity_bytes: capacity } = data.search;
+  const { pareto } = data.search;
   if (pareto.length < 2) return false;
+  const speeds = pareto.map((found) => found.tokens_per_second);
+  const limits = [...new Set(pareto.map((found) => found.capacity_bytes / kGib))];
   const worlds = [...new Set(pareto.map(({ gpus }) => gpus))].sort((a, b) => a - b);
   plotOf(figure, {
-    label: "step time against memory, GPUs and cost",
-    x: { label: "one step", log: true, base: 2, format: seconds },
+    label: "speed against memory, GPUs and cost",
+    x: { label: "tokens/s", log: true, base: 2, format: thousands },
     y: { label: "GiB of the worst rank", format: (value) => String(value) },
-    lines: [{ points: [[Math.min(...pareto.map((p) => p.iteration_seconds)), capacity / kGib],
-                       [Math.max(...pareto.map((p) => p.iteration_seconds)), capacity / kGib]], name: "limit-line" }],
+    lines: limits.map((limit) => (
+      { points: [[Math.min(...speeds), limit], [Math.max(...speeds), limit]], name: "limit-line" })),
     marks: pareto.map((found) => ({
-      x: found.iteration_seconds, y: found.peak_bytes / kGib, size: 4 + 2 * worlds.indexOf(found.gpus),
+      x: found.tokens_per_second, y: found.peak_bytes / kGib, size: 4 + 2 * worlds.indexOf(found.gpus),
       colour: kSeries[worlds.indexOf(found.gpus) % kSeries.length],
       tip: [found.flags, `${thousands(found.gpus)} GPUs`,
             `${seconds(found.iteration_seconds)} a step, ${thousands(found.tokens_per_second)} tokens/s, ` +

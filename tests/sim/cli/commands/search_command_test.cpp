@@ -194,6 +194,88 @@ TEST_F(SearchCommand, TellsTheFewestGpusThatHoldTheModel) {
   EXPECT_THAT(result.output, HasSubstr("Fewest GPUs that hold it: 8"));
 }
 
+TEST_F(SearchCommand, NamesTheFewestGpusInAnyOrder) {
+  for (const char* gpus : {"16,8", "8,16,8"}) {
+    const ProgramResult result =
+        search({"--gpus", gpus, "--pp", "1", "--mbs", "1", "--gbs", "32", "--top", "1", "--json"});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const estimator::Json found = estimator::parse_json(result.output, "stdout");
+    EXPECT_EQ(found.at("fewest_gpus"), 8);
+    EXPECT_EQ(found.at("worlds").size(), 2u);
+  }
+}
+
+/// One layout on each of two numbers of GPUs, whose pieces have another global batch than it has.
+std::vector<std::string> one_layout(const std::string& gpus) {
+  return {"--gpus",
+          gpus,
+          "--pp",
+          "1",
+          "--tp",
+          "1",
+          "--cp",
+          "1",
+          "--mbs",
+          "1",
+          "--recompute-granularity",
+          "none",
+          "--zero-stage",
+          "1",
+          "--gbs",
+          "32"};
+}
+
+// The pieces need 10 GiB, the whole layout 100.
+TEST_F(SearchCommand, FindsNoFewestGpusWhereWhatFitsComposedDoesNotFitExecuted) {
+  environment_["FAKE_WHOLE_BATCH"] = "32";
+  environment_["FAKE_WHOLE_BYTES"] = "107374182400";
+  const ProgramResult result = search(one_layout("8,16"));
+  EXPECT_EQ(result.exit_code, 1) << result.error;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("None of the layouts surely fits."),
+                    HasSubstr("No number of GPUs in this search holds it."),
+                    HasSubstr("on 8 the leanest layout needs 10")));
+}
+
+// Composed it is too close to call; whole it needs 20 GiB.
+TEST_F(SearchCommand, FindsTheFewestGpusAmongWhatFitsExecuted) {
+  environment_["FAKE_BYTES_PER_SAMPLE"] = "83000000000";
+  environment_["FAKE_WHOLE_BATCH"] = "32";
+  environment_["FAKE_WHOLE_BYTES"] = "21474836480";
+  const ProgramResult two = search(one_layout("8,16"));
+  EXPECT_EQ(two.exit_code, 0) << two.output;
+  EXPECT_THAT(two.output, HasSubstr("Fewest GPUs that hold it: 8"));
+  EXPECT_EQ(search(one_layout("8")).exit_code, 0);
+}
+
+TEST_F(SearchCommand, SaysWhyNoLayoutIsAllowed) {
+  const ProgramResult result =
+      search({"--gpus", "8", "--pp", "1", "--tp", "3", "--gbs", "32", "--zero-stage", "1"});
+  EXPECT_EQ(result.exit_code, 1) << result.error;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("no layout is allowed on 8 GPUs:"),
+                    HasSubstr("tensor x context x pipeline does not divide the GPUs"),
+                    HasSubstr("There is no layout to compose.")));
+}
+
+TEST_F(SearchCommand, RefusesTwoNumbersOfGpus) {
+  const ProgramResult result = search({"--gpus", "8", "--max-gpus", "16", "--gbs", "32"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("--max-gpus 16 and --gpus 8"));
+}
+
+TEST_F(SearchCommand, WritesAllItsTablesAsCsv) {
+  std::vector<std::string> flags = one_layout("8,16");
+  flags.insert(flags.end(), {"--format", "csv"});
+  const ProgramResult result = search(flags);
+  EXPECT_THAT(result.output, testing::StartsWith("# The layouts of each number of GPUs\nGPUs,"));
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("# The fastest that fit, executed whole"),
+                    testing::ContainsRegex("step, s\"?,\"?step, composed"),
+                    HasSubstr("(Pareto front, composed)")));
+  EXPECT_THAT(result.output, testing::ContainsRegex("\n[0-9.e-]+,[+-][0-9.]+ %,"));
+}
+
 TEST_F(SearchCommand, SaysThatNothingFits) {
   environment_["FAKE_BYTES_PER_SAMPLE"] = "107374182400";
   const ProgramResult result = search({"--gpus", "8", "--pp", "1", "--gbs", "32"});

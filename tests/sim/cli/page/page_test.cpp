@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "sim/cli/page/sections.h"
+
 namespace sim {
 namespace {
 
@@ -30,6 +32,14 @@ Page hostile_page() {
   page.data = {{"estimate", "{\"name\": \"</script><img src=x>\"}"}};
   page.tool = kHostile;
   return page;
+}
+
+TEST(Page, IsNamedAfterAllThePlansThatItCompares) {
+  std::vector<estimator::Plan> plans(3);
+  for (estimator::Plan& plan : plans) plan.model_preset = "llama3-8b";
+  plans[0].cluster.gpu = plans[1].cluster.gpu = "h100-sxm";
+  plans[2].cluster.gpu = "b200";
+  EXPECT_EQ(title_of(plans), "llama3-8b on h100-sxm, llama3-8b on b200");
 }
 
 TEST(Page, EscapesAllThatComesFromUsers) {
