@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <tuple>
@@ -25,6 +26,14 @@ double shared_state(const Plan& plan, const ModelStateRecord& state, const std::
   if (zero >= 1 && is_built) bytes += state.master_weight_bytes;
   if (zero >= 1 && has_stepped) bytes += state.optimizer_state_bytes;
   return static_cast<double>(bytes);
+}
+
+/// Of the allocated bytes, where chunks differ (see StageMemory).
+constexpr double kMostOffOfUneven = 0.02;
+
+bool has_uneven_chunks(const StageWish& wish) {
+  return std::adjacent_find(wish.layers.begin(), wish.layers.end(), std::not_equal_to<>()) !=
+         wish.layers.end();
 }
 
 /// Of the bytes of activations in flight, and of one more layer: more is noise of the pieces.
@@ -213,6 +222,9 @@ StageMemory PieceSet::memory(const Plan& plan, const StageWish& wish) const {
     memory.allocated_bytes = std::max<int64_t>(memory.allocated_bytes, std::llround(bytes));
     memory.reserved_bytes = std::max<int64_t>(memory.reserved_bytes, std::llround(bytes + lost));
   }
+  const double off = has_uneven_chunks(wish) ? kMostOffOfUneven : 0;
+  memory.least_allocated_bytes =
+      std::llround((1 - off) * static_cast<double>(memory.allocated_bytes));
   return memory;
 }
 

@@ -87,7 +87,7 @@ ComposedPlan Composer::compose(const Plan& plan) {
                                        memory.reserved_bytes + outside.total_high_bytes,
                                        limit));
     composed.may_fit =
-        composed.may_fit && memory.allocated_bytes + outside.total_low_bytes <= limit;
+        composed.may_fit && memory.least_allocated_bytes + outside.total_low_bytes <= limit;
     composed.allocated_bytes = std::max(composed.allocated_bytes, memory.allocated_bytes);
     const int64_t total = memory.reserved_bytes + outside.total_bytes;
     if (total <= composed.peak_bytes) continue;

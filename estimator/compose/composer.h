@@ -22,7 +22,7 @@ struct ComposedPlan {
   int64_t allocated_bytes = 0;  ///< the most of all stages
   int64_t peak_bytes = 0;       ///< of the worst stage, with all that is not the allocator's
   int64_t headroom_bytes = 0;   ///< negative: it does not fit
-  bool may_fit = false;         ///< allocated bytes alone fit; else no allocator can make it fit
+  bool may_fit = false;  ///< the least allocated bytes alone fit; else no allocator can make it fit
   StepTime time;
 };
 

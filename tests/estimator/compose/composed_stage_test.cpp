@@ -102,6 +102,17 @@ TEST(ComposedStage, HoldsChunksNotStagesInFlightWithVirtualStages) {
   EXPECT_EQ(pieces().memory(piece_base(), wish).allocated_bytes, 223);
 }
 
+TEST(ComposedStage, MayNeedLessWhereItsChunksDiffer) {
+  const auto memory = [&](const std::vector<int64_t>& layers) {
+    return pieces().memory(piece_base(),
+                           {.place = StagePlace::kMiddle, .layers = layers, .in_flight = 100});
+  };
+  EXPECT_EQ(memory({3, 3}).least_allocated_bytes, memory({3, 3}).allocated_bytes);
+  // 100 + 10 x 6 + 100 x (3 + 2 x 3), and 2 % less
+  EXPECT_EQ(memory({4, 2}).allocated_bytes, 1060);
+  EXPECT_EQ(memory({4, 2}).least_allocated_bytes, 1039);
+}
+
 TEST(ComposedStage, HoldsTheWeightsOfOneChunkTwiceWhileItIsBuilt) {
   const auto peak = [&](const std::vector<int64_t>& layers) {
     return pieces()
