@@ -93,11 +93,12 @@ std::optional<SweepLimit> limit_of(const std::string& flag,
     SweepLimit limit{.flag = flag,
                      .others = line.others,
                      .last_that_fits = line.values[good],
-                     .first_that_does_not = line.values[bad]};
-    const SweepResult& any = *line.results[good];
+                     .first_that_does_not = line.values[bad],
+                     .outcome = line.results[bad]->outcome};
     const auto [low, high] = std::minmax(line.x[good], line.x[bad]);
-    if (law)
-      limit.estimated = law->reaches(static_cast<double>(any.peak_bytes + any.headroom_bytes));
+    if (law) {
+      limit.estimated = law->reaches(static_cast<double>(line.results[good]->limit_bytes));
+    }
     if (limit.estimated && !(low <= *limit.estimated && *limit.estimated <= high)) {
       limit.estimated.reset();
     }
@@ -157,6 +158,7 @@ SweepResult sweep_result(const Plan& plan, const ClusterEstimate& estimate) {
           .worst_rank = verdict.worst_rank,
           .peak_bytes = verdict.peak_bytes,
           .headroom_bytes = verdict.headroom_bytes,
+          .limit_bytes = verdict.capacity_bytes - plan.memory.headroom_bytes,
           .gpus = plan.world_size(),
           .framework = to_string(plan.training.framework),
           .iteration_seconds = estimate.time.iteration_seconds,

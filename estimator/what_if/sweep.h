@@ -32,6 +32,7 @@ struct SweepResult {
   int64_t worst_rank = 0;
   int64_t peak_bytes = 0;  ///< of the worst rank, with all that is not the allocator's
   int64_t headroom_bytes = 0;
+  int64_t limit_bytes = 0;
   int64_t gpus = 0;
   std::string framework;
   double iteration_seconds = 0;
@@ -49,6 +50,9 @@ void visit_fields(Visitor& visit, SweepResult& result) {
   visit("worst_rank", result.worst_rank, "the rank that needs most");
   visit("peak_bytes", result.peak_bytes, "what it needs");
   visit("headroom_bytes", result.headroom_bytes, "what is left; negative: it does not fit");
+  visit("limit_bytes",
+        result.limit_bytes,
+        "what it may need: the GPU's memory less what is to stay free (--headroom)");
   visit("gpus", result.gpus, "of the cluster");
   visit("framework", result.framework, "whose layers were simulated");
   visit("iteration_seconds", result.iteration_seconds, "one optimizer step");
@@ -105,7 +109,8 @@ struct SweepLimit {
   std::string others;
   std::optional<std::string> last_that_fits;
   std::optional<std::string> first_that_does_not;
-  std::optional<double> estimated;  ///< where the law of peak_bytes reaches the GPU's memory
+  Fit outcome = Fit::kDoesNotFit;   ///< of the first that does not surely fit
+  std::optional<double> estimated;  ///< where the law of peak_bytes reaches limit_bytes
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, SweepLimit& limit) {
@@ -113,9 +118,10 @@ void visit_fields(Visitor& visit, SweepLimit& limit) {
   visit("others", limit.others, "values of the other axes");
   visit("last_that_fits", limit.last_that_fits, "the last value beside it that surely fits");
   visit("first_that_does_not", limit.first_that_does_not, "the first value that does not");
+  visit("outcome", limit.outcome, "the verdict of the first value that does not surely fit");
   visit("estimated",
         limit.estimated,
-        "value at which the law of peak_bytes reaches the GPU's memory, where there is one");
+        "value at which the law of peak_bytes reaches limit_bytes, where there is one");
 }
 
 struct Sweep {

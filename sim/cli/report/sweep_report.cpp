@@ -277,10 +277,11 @@ TitledTable growth_table(const Sweep& sweep) {
 std::string limit_line(const SweepLimit& limit) {
   const std::string at = limit.others.empty() ? "" : fmt::format(" (at {})", limit.others);
   return fmt::format(
-      "{} {} fits, {} does not{}{}",
+      "{} {} fits, {} {}{}{}",
       limit.flag,
       *limit.last_that_fits,
       *limit.first_that_does_not,
+      limit.outcome == estimator::Fit::kTooClose ? "is too close to call" : "does not",
       limit.estimated ? fmt::format("; by the law the limit is at {:.4g}", *limit.estimated) : "",
       at);
 }

@@ -15,6 +15,7 @@ SweepResult result_of(int64_t peak_gib, double seconds) {
   return {.outcome = peak_gib <= 80 ? Fit::kFits : Fit::kDoesNotFit,
           .peak_bytes = peak_gib * kGiB,
           .headroom_bytes = kCapacity - peak_gib * kGiB,
+          .limit_bytes = kCapacity,
           .iteration_seconds = seconds};
 }
 
@@ -51,6 +52,20 @@ TEST(Sweep, TellsTheLawAlongAxesOfNumbers) {
   EXPECT_NEAR(*sweep.scaling[0].factor, 20.0 * kGiB, 1e3);
   EXPECT_EQ(sweep.scaling[1].words, "constant");
   EXPECT_FALSE(sweep.scaling[1].exponent);
+}
+
+TEST(Sweep, StopsFittingWhereTheHeadroomBegins) {
+  Sweep sweep = batch_sweep();
+  for (SweepPoint& point : sweep.points) {
+    if (!point.result) continue;
+    point.result->limit_bytes = 50 * kGiB;  // of 80
+    const bool fits = point.values[1] == "1";
+    point.result->outcome = fits ? Fit::kFits : Fit::kTooClose;
+  }
+  add_scaling(sweep);
+  EXPECT_EQ(sweep.limits[0].first_that_does_not, "2");
+  EXPECT_EQ(sweep.limits[0].outcome, Fit::kTooClose);
+  EXPECT_NEAR(*sweep.limits[0].estimated, 1.5, 1e-6);  // 20 + 20 x 1.5 = 50
 }
 
 TEST(Sweep, TellsWhereItStopsFitting) {
