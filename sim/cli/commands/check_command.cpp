@@ -51,9 +51,14 @@ CheckedPlan checked_plan(const std::string& path,
   return checked;
 }
 
-/// "plan.json: fits: ..."
-std::string line_of(const CheckedPlan& checked) {
-  if (checked.verdict) return checked.plan + ": " + verdict_text(*checked.verdict);
+/// "plan.json: fits: ...", and how full the GPU is where the gate asks for that.
+std::string line_of(const CheckedPlan& checked, const VerdictGate& gate) {
+  if (checked.verdict) {
+    const std::string line = checked.plan + ": " + verdict_text(*checked.verdict);
+    const std::string health =
+        gate.asks_for_health() ? health_text(*checked.verdict, *checked.health) : "";
+    return health.empty() ? line : line + "  " + health;
+  }
   const estimator::Problem& error = checked.errors.front();
   return fmt::format("{}: error: {}: {}\n", checked.plan, error.what, error.where);
 }
@@ -67,7 +72,7 @@ ExitCode check_several(const CheckOptions& options, const Environment& environme
   for (const std::string& path : paths) {
     all.plans.push_back(checked_plan(path, options, environment));
     worst = std::max(worst, all.plans.back().exit_code);
-    if (!options.json) write_report(line_of(all.plans.back()), environment);
+    if (!options.json) write_report(line_of(all.plans.back(), options.gate), environment);
   }
   if (options.json) write_to_standard_output(estimator::document_text(all));
   return static_cast<ExitCode>(worst);

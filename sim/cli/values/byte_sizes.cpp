@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -76,8 +77,9 @@ std::optional<int64_t> parse_bytes(const std::string& text) {
   std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) {
     return static_cast<char>(std::tolower(c));
   });
-  const double bytes = value * scale_of(unit);
-  if (scale_of(unit) == 0 || !(bytes >= 0) || !estimator::is_whole(bytes)) return std::nullopt;
+  const double scale = scale_of(unit);
+  const double bytes = scale > 1 ? std::round(value * scale) : value;
+  if (scale == 0 || !(bytes >= 0) || !estimator::is_whole(bytes)) return std::nullopt;
   return static_cast<int64_t>(bytes);
 }
 

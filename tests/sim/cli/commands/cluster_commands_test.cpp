@@ -92,6 +92,19 @@ TEST_F(ClusterCommands, ACheckOfSeveralPlansHasALineForEachAndTheWorstExitCode) 
   EXPECT_EQ(json["plans"][1]["errors"][0]["what"], "unknown model");
 }
 
+// 75 GiB of 79.19 are 94.7 %.
+TEST_F(ClusterCommands, ACheckOfSeveralPlansSaysWhichIsTooFull) {
+  environment_["FAKE_PEAK_BYTES"] = "79000000000";
+  const std::string plan = path("full.json");
+  run(small_plan({"estimate"}, {"--write-plan", plan}));
+  const ProgramResult result =
+      run({"check", plan, plan, "--device", "cpu", "--health", "balanced"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.output,
+              testing::ContainsRegex(": fits: .*\n  health: 9[0-9.]+ % of the GPU's memory at the "
+                                     "peak, warning"));
+}
+
 TEST_F(ClusterCommands, ErrorsAreJsonToo) {
   const ProgramResult result = run(small_plan({"check"}, {"--tp", "3", "--json"}));
   EXPECT_EQ(result.exit_code, 2);

@@ -18,6 +18,7 @@ TEST(ByteSizes, AreReadWithTheirUnits) {
   EXPECT_EQ(parse_bytes("10GiB"), 10'737'418'240);
   EXPECT_EQ(parse_bytes("1.5 GB"), 1'500'000'000);
   EXPECT_EQ(parse_bytes("0.5m"), 524'288);
+  EXPECT_EQ(parse_bytes("20.9GiB"), 22'441'204'122);  // 22,441,204,121.6
   EXPECT_EQ(parse_bytes("2 tib"), 2'199'023'255'552);
 }
 
