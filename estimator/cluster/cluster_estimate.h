@@ -132,6 +132,7 @@ struct WholeState {
   int64_t optimizer_state_bytes = 0;
   int64_t usable_bytes = 0;
   int64_t fewest_gpus = 0;
+  int64_t fewest_gpus_offloaded = 0;
 
   int64_t bytes() const {
     return parameter_bytes + gradient_bytes + master_weight_bytes + optimizer_state_bytes;
@@ -147,6 +148,9 @@ void visit_fields(Visitor& visit, WholeState& state) {
   visit("usable_bytes", state.usable_bytes, "that a GPU has for them");
   visit(
       "fewest_gpus", state.fewest_gpus, "that hold them; in whole machines, if one is not enough");
+  visit("fewest_gpus_offloaded",
+        state.fewest_gpus_offloaded,
+        "the same where the hosts keep the master weights and the optimizer state");
 }
 
 struct Throughput {
@@ -353,9 +357,14 @@ struct ClusterEstimate {
   std::vector<std::string> assumptions;
   std::vector<std::string> not_modelled;
 
-  /// Whether the state of the model alone is more than these GPUs hold: no layout of them fits.
+  /// Whether the state of the model alone is more than these GPUs hold: no layout of them fits,
+  /// unless its optimizer is offloaded.
   bool lacks_gpus(int64_t world_size) const {
     return whole_state && !verdict.fits() && whole_state->fewest_gpus > world_size;
+  }
+  /// The same of a model whose optimizer may be offloaded.
+  bool lacks_gpus_offloaded(int64_t world_size) const {
+    return lacks_gpus(world_size) && whole_state->fewest_gpus_offloaded > world_size;
   }
 };
 template <class Visitor>

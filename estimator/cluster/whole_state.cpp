@@ -88,8 +88,12 @@ std::optional<WholeState> whole_state(const Plan& plan,
   whole.optimizer_state_bytes = std::llround(moment_bytes / copies.optimizer);
   whole.usable_bytes = usable_bytes(plan, gpu);
   if (whole.usable_bytes <= 0) return std::nullopt;
-  const int64_t gpus = (whole.bytes() + whole.usable_bytes - 1) / whole.usable_bytes;
-  whole.fewest_gpus = in_whole_machines(gpus, plan.cluster.gpus_per_node);
+  const auto gpus_for = [&](int64_t bytes) {
+    return in_whole_machines((bytes + whole.usable_bytes - 1) / whole.usable_bytes,
+                             plan.cluster.gpus_per_node);
+  };
+  whole.fewest_gpus = gpus_for(whole.bytes());
+  whole.fewest_gpus_offloaded = gpus_for(whole.parameter_bytes + whole.gradient_bytes);
   return whole;
 }
 

@@ -197,7 +197,10 @@ class Adviser {
 std::vector<Advice> advise(const PlanSpec& spec,
                            const ClusterEstimate& estimate,
                            const PlanRunner& runner) {
-  if (estimate.lacks_gpus(resolve_plan(spec).world_size())) return {};
+  const int64_t gpus = resolve_plan(spec).world_size();
+  const bool lacks_gpus =
+      can_offload_optimizer(spec) ? estimate.lacks_gpus_offloaded(gpus) : estimate.lacks_gpus(gpus);
+  if (lacks_gpus) return {};
   const Adviser adviser(estimate, runner);
   return estimate.verdict.fits() ? adviser.make_it_better(spec) : adviser.make_it_fit(spec);
 }

@@ -15,7 +15,8 @@ namespace estimator {
 /// and the others are tried in addition, up to three changes together. If nothing fits, the advice
 /// is the single changes with what they gain.
 ///
-/// None, and nothing is run, where the state of the model alone is more than the GPUs hold.
+/// None, and nothing is run, where the state of the model alone is more than the GPUs hold, also
+/// without the optimizer where the hosts may keep it.
 ///
 /// For a plan that surely fits: the changes that save memory or time and still fit, with the
 /// fastest iteration first.

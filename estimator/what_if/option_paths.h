@@ -3,6 +3,7 @@
 
 namespace estimator::paths {
 
+inline constexpr const char* kPreset = "model.preset";
 inline constexpr const char* kNodes = "cluster.nodes";
 inline constexpr const char* kGpusPerNode = "cluster.gpus_per_node";
 inline constexpr const char* kData = "parallelism.data";

@@ -329,6 +329,10 @@ ChangeLadder smaller_micro_batches(const PlanSpec& spec) {
   return ladder_of({spec, resolve_plan(spec)}, smaller_micro_batch);
 }
 
+bool can_offload_optimizer(const PlanSpec& spec) {
+  return !ladder_of({spec, resolve_plan(spec)}, offloaded_optimizer).empty();
+}
+
 std::vector<ChangeLadder> time_saving_changes(const PlanSpec& spec) {
   const Plan plan = resolve_plan(spec);
   std::vector<ChangeLadder> all;

@@ -36,6 +36,9 @@ std::vector<PlanChange> free_changes(const PlanSpec& spec);
 /// Only the smaller micro-batches; empty if there are none.
 ChangeLadder smaller_micro_batches(const PlanSpec& spec);
 
+/// Whether memory_saving_changes() has an optimizer that the hosts keep.
+bool can_offload_optimizer(const PlanSpec& spec);
+
 /// The changes that save time, if there is memory for them.
 std::vector<ChangeLadder> time_saving_changes(const PlanSpec& spec);
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "estimator/base/fields.h"
@@ -43,13 +45,31 @@ std::string flag_to_type(const PlanEdit& edit) {
   return "--set " + shell_word(edit.path + "=" + edit.value.json().dump());
 }
 
-/// What a search takes over from a plan.
-constexpr const char* kSearched[] = {"cluster.gpu",
-                                     paths::kGpusPerNode,
-                                     "training.framework",
-                                     paths::kDtype,
-                                     "training.optimizer",
-                                     "training.sequence_length"};
+/// Of these a search takes over what was said, except what it finds itself.
+constexpr std::string_view kTakenSections[] = {"model", "cluster", "training", "memory", "time"};
+constexpr std::string_view kFound[] = {paths::kPreset,
+                                       paths::kNodes,
+                                       paths::kMicroBatch,
+                                       paths::kGlobalBatch,
+                                       paths::kAccumulation,
+                                       paths::kRecompute,
+                                       "training.recompute_modules",
+                                       paths::kSelectiveOption};
+
+template <std::size_t n>
+bool is_one_of(const std::string_view (&names)[n], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+PlanEdits said_beside_layouts(const PlanSpec& spec) {
+  PlanEdits edits;
+  for (const PlanOption& option : plan_options()) {
+    const bool is_taken =
+        is_one_of(kTakenSections, option.section()) && !is_one_of(kFound, option.path);
+    if (is_taken && spec.says(option.path)) edits.push_back({option.path, spec.said(option.path)});
+  }
+  return edits;
+}
 
 }  // namespace
 
@@ -61,17 +81,13 @@ std::string flags_to_type(const PlanEdits& edits) {
 
 std::string search_to_type(const PlanSpec& spec, const Plan& plan, int64_t max_gpus) {
   if (!obstacle_to_composition(plan).empty()) return "";
-  std::string command = "onerank search";
-  if (plan.model_preset.empty()) return command;
-  PlanEdits edits = {{"model.preset", plan.model_preset}};
-  for (const char* path : kSearched) {
-    if (spec.says(path)) edits.push_back({path, spec.said(path)});
-  }
+  if (plan.model_preset.empty()) return "";
+  PlanEdits edits = merged({{paths::kPreset, plan.model_preset}}, said_beside_layouts(spec));
   // A search compares the time of one batch; without one, each GPU may have a sample.
   const bool says_batch = spec.says(paths::kGlobalBatch);
   edits.push_back(
       {paths::kGlobalBatch, says_batch ? spec.said(paths::kGlobalBatch) : Json(max_gpus)});
-  return fmt::format("{} {} --max-gpus {}", command, flags_to_type(edits), max_gpus);
+  return fmt::format("onerank search {} --max-gpus {}", flags_to_type(edits), max_gpus);
 }
 
 }  // namespace estimator

@@ -12,8 +12,9 @@ namespace estimator {
 std::string flags_to_type(const PlanEdits& edits);
 
 /// What to type to search for layouts of the same training on up to `max_gpus` GPUs: "onerank
-/// search --model llama3-70b --gpu h100-sxm --gbs 32 --max-gpus 32". Only the command's name where
-/// the model has no name of its own; "" where layouts cannot be composed. `plan` is that of `spec`.
+/// search --model llama3-70b --gpu h100-sxm --gbs 32 --max-gpus 32", with all that was said of the
+/// model, the machines, the training and the memory beside the layout. "" where the model has no
+/// name of its own, or layouts cannot be composed. `plan` is that of `spec`.
 std::string search_to_type(const PlanSpec& spec, const Plan& plan, int64_t max_gpus);
 
 }  // namespace estimator

@@ -9,6 +9,7 @@
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/hardware/hardware.h"
+#include "estimator/what_if/plan_changes.h"
 #include "estimator/what_if/typed_flags.h"
 #include "sim/cli/process/exec_process.h"
 #include "sim/cli/report/estimate_report.h"
@@ -94,8 +95,10 @@ std::string ClusterResult::lacking_gpus() const {
   if (!estimate.lacks_gpus(world_size)) return "";
   int64_t most = input.plan.cluster.gpus_per_node;  // a search doubles machines
   while (most < estimate.whole_state->fewest_gpus) most *= 2;
-  return lacking_gpus_text(
-      estimate, world_size, estimator::search_to_type(input.spec, input.plan, 2 * most));
+  return lacking_gpus_text(estimate,
+                           world_size,
+                           estimator::can_offload_optimizer(input.spec),
+                           estimator::search_to_type(input.spec, input.plan, 2 * most));
 }
 
 void refuse_flag_of_plans(const std::string& flag) {

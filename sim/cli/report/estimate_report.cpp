@@ -484,18 +484,22 @@ std::string health_text(const estimator::Verdict& verdict, const estimator::Memo
 
 std::string lacking_gpus_text(const ClusterEstimate& estimate,
                               int64_t world_size,
+                              bool can_offload,
                               const std::string& search) {
   if (!estimate.lacks_gpus(world_size)) return "";
   const estimator::WholeState& state = *estimate.whole_state;
   const std::string text = fmt::format(
       "Parameters, gradients and optimizer state alone need {} ({:.1f} bytes for each of {} "
       "parameters, as the executed ranks hold them), and a GPU has room for {}: at least {} GPUs "
-      "of this kind, whose ranks share all of it (tensor and pipeline ranks, ZeRO).\n",
+      "of this kind{}, whose ranks share all of it (tensor and pipeline ranks, ZeRO).\n",
       format_gib(state.bytes()),
       static_cast<double>(state.bytes()) / static_cast<double>(state.parameters),
       with_commas(state.parameters),
       format_gib(state.usable_bytes),
-      with_commas(state.fewest_gpus));
+      with_commas(state.fewest_gpus),
+      can_offload
+          ? fmt::format(" ({} with optimizer offload)", with_commas(state.fewest_gpus_offloaded))
+          : "");
   return search.empty() ? text : text + "A layout is found by\n    " + search + "\n";
 }
 

@@ -52,6 +52,7 @@ std::string verdict_text(const estimator::Verdict& verdict);
 /// that is not why. `search` is the command that finds a layout.
 std::string lacking_gpus_text(const estimator::ClusterEstimate& estimate,
                               int64_t world_size,
+                              bool can_offload,
                               const std::string& search);
 
 /// "health: 73.6 % of the GPU's memory at the peak, within the target of 90 % (balanced)"; "" for a

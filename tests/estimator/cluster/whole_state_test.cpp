@@ -35,7 +35,8 @@ TEST(WholeState, OfEqualRanksIsThatOfOne) {
   ASSERT_TRUE(state);
   EXPECT_EQ(state->parameters, kParameters);
   EXPECT_EQ(state->bytes(), 18 * kParameters);  // 1,182.7 GiB
-  EXPECT_EQ(state->fewest_gpus, 16);  // 79.19 GiB less the context: 15.0, in machines of 8
+  EXPECT_EQ(state->fewest_gpus, 16);           // 79.19 GiB less the context: 15.0, in machines of 8
+  EXPECT_EQ(state->fewest_gpus_offloaded, 5);  // 6 bytes of each: 394.3 GiB in GPUs of 78.9
 }
 
 TEST(WholeState, IsTheSameHoweverRanksShareIt) {

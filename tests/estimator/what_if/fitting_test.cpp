@@ -90,7 +90,25 @@ TEST(MaxSequence, IsTheLongestThatFits) {
 TEST(MaxSequence, EndsWithLearnedPositions) {
   FakeRanks ranks([](const Plan&, int64_t) { return kGiB; });
   const Json learned = {{"model", {{"max_position_embeddings", 3000}}}};
-  EXPECT_EQ(find_max_sequence(spec_with(learned), ranks.runner()).sequence_length, 2048);
+  const MaxSequence answer = find_max_sequence(spec_with(learned), ranks.runner());
+  EXPECT_EQ(answer.sequence_length, 3000);
+  EXPECT_NE(max_sequence_text(answer).find("longer ones are not allowed: "), std::string::npos);
+  EXPECT_NE(max_sequence_text(answer).find("3000"), std::string::npos);
+}
+
+TEST(MaxSequence, TriesAModelOfFewPositionsWhole) {
+  FakeRanks ranks([](const Plan&, int64_t) { return kGiB; });
+  const Json few = {{"model", {{"max_position_embeddings", 512}}}};
+  EXPECT_EQ(find_max_sequence(spec_with(few), ranks.runner()).sequence_length, 512);
+}
+
+TEST(MaxSequence, BlamesMemoryWhereMemoryEndsIt) {
+  FakeRanks ranks(
+      [](const Plan& plan, int64_t) { return plan.sequence_length() / 1024 * 50 * kGiB; });
+  const Json learned = {{"model", {{"max_position_embeddings", 4096}}}};
+  const MaxSequence answer = find_max_sequence(spec_with(learned), ranks.runner());
+  EXPECT_EQ(answer.sequence_length, 1024);
+  EXPECT_FALSE(answer.not_allowed);
 }
 
 TEST(MaxSequence, SaysWhenNoneFits) {
@@ -243,10 +261,22 @@ TEST(Advice, IsNotLookedForWhereTheStateAloneIsTooMuch) {
   FakeRanks ranks([](const Plan&, int64_t) { return 100 * kGiB; });
   const PlanSpec spec = spec_with();
   ClusterEstimate estimate = ranks.estimate(resolve_plan(spec));
-  estimate.whole_state = {.fewest_gpus = 16};  // of 8
+  estimate.whole_state = {.fewest_gpus = 24, .fewest_gpus_offloaded = 16};  // of 8
   const int run_before = ranks.ranks_run();
   EXPECT_TRUE(advise(spec, estimate, ranks.runner()).empty());
   EXPECT_EQ(ranks.ranks_run(), run_before);
+}
+
+TEST(Advice, IsLookedForWhereTheStateFitsWithoutItsOptimizer) {
+  FakeRanks ranks([](const Plan& plan, int64_t) {
+    return (plan.training.optimizer_cpu_offload ? 40 : 100) * kGiB;
+  });
+  const PlanSpec spec = spec_with();
+  ClusterEstimate estimate = ranks.estimate(resolve_plan(spec));
+  estimate.whole_state = {.fewest_gpus = 16, .fewest_gpus_offloaded = 8};
+  const std::vector<Advice> advice = advise(spec, estimate, ranks.runner());
+  ASSERT_FALSE(advice.empty());
+  EXPECT_EQ(advice[0].text.find("optimizer offload: fits"), 0u) << advice[0].text;
 }
 
 TEST(SearchToType, TakesOverWhatWasSaid) {
@@ -259,6 +289,25 @@ TEST(SearchToType, TakesOverWhatWasSaid) {
   const PlanSpec experts = spec.with({{"model", "deepseek-v3"}});  // dense layers before the others
   EXPECT_EQ(search_to_type(experts, resolve_plan(experts), 32),
             "onerank search --model deepseek-v3 --gpu h100 --seq 4096 --gbs 32 --max-gpus 32");
+}
+
+TEST(SearchToType, SearchesTheSameModelOnTheSameMachines) {
+  const PlanSpec spec{.tree = Json::parse(R"({"model": {"preset": "mistral-7b", "num_layers": 64},
+                              "cluster": {"gpu": "a10", "nodes": 1, "gpus_per_node": 4,
+                                          "inter_link": "tcp-100g"},
+                              "parallelism": {"tensor": 4, "sequence_parallel": true},
+                              "training": {"sequence_length": 2048, "micro_batch_size": 2,
+                                           "recompute": "full"},
+                              "memory": {"headroom_bytes": 2147483648}})"),
+                      .context = {}};
+  EXPECT_EQ(search_to_type(spec, resolve_plan(spec), 32),
+            "onerank search --model mistral-7b --num-layers 64 --gpu a10 --gpus-per-node 4 "
+            "--inter-link tcp-100g --seq 2048 --headroom 2147483648 --gbs 32 --max-gpus 32");
+}
+
+TEST(SearchToType, IsEmptyForAModelWithoutAName) {
+  const PlanSpec spec = spec_with();
+  EXPECT_EQ(search_to_type(spec, resolve_plan(spec), 32), "");
 }
 
 TEST(Advice, SaysHowMuchIsMissingWhereNothingFits) {
