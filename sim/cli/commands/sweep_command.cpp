@@ -30,7 +30,7 @@ using estimator::Sweep;
 using estimator::SweepAxis;
 using estimator::UserError;
 
-constexpr std::size_t kMostPoints = 4096;
+constexpr std::size_t kMostCombinations = 4096;
 
 struct SweepOptions {
   ClusterJob job;
@@ -71,11 +71,11 @@ std::vector<SweepAxis> axes_of(const PlanOptions& plan) {
                      .where = "no flag of the plan has several values",
                      .help = "write several values with commas, such as --tp 1,2,4"});
   }
-  if (points > kMostPoints) {
-    throw UserError(
-        {.what = "the sweep has too many combinations",
-         .where = fmt::format("{} of {} flags", points, axes.size()),
-         .help = fmt::format("give fewer values: at most {} combinations are run", kMostPoints)});
+  if (points > kMostCombinations) {
+    throw UserError({.what = "the sweep has too many combinations",
+                     .where = fmt::format("{} of {} flags", points, axes.size()),
+                     .help = fmt::format("give fewer values: at most {} combinations are run",
+                                         kMostCombinations)});
   }
   return axes;
 }
