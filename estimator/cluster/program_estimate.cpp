@@ -11,6 +11,7 @@
 #include "estimator/communication/fabric.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/memory/context_memory.h"
+#include "estimator/profile/own_limit.h"
 
 namespace estimator {
 namespace {
@@ -156,11 +157,6 @@ bool ran_backward(const ProgramRecord& program) {
 }
 
 }  // namespace
-
-bool reached_own_limit(const OutOfMemoryRecord& failure) {
-  constexpr int64_t kLargestRounding = 20 << 20;
-  return failure.free_bytes >= failure.requested_bytes + kLargestRounding;
-}
 
 std::optional<std::string> ran_out(const RankProfile& profile) {
   if (!profile.out_of_memory || profile.limit_lifted) return std::nullopt;

@@ -75,10 +75,6 @@ int64_t program_outside_bytes(const Gpu& gpu);
 /// is a verdict; a rank that ran out of memory always has one.
 std::optional<Problem> lacks_verdict(const RankProfile& profile);
 
-/// Whether there was memory left for the request: the program had set a limit of its own. PyTorch's
-/// allocator takes at most 20 MiB (its kLargeBuffer) for a smaller request.
-bool reached_own_limit(const OutOfMemoryRecord& failure);
-
 /// If the rank ran out of memory within the limit, says where: "rank 3 ran out of 79.19 GiB in
 /// build_model: 1.00 GiB were asked for, 0.40 GiB were free". Else empty.
 std::optional<std::string> ran_out(const RankProfile& profile);

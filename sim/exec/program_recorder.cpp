@@ -15,7 +15,7 @@
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
-#include "estimator/cluster/program_estimate.h"
+#include "estimator/profile/own_limit.h"
 #include "sim/exec/absent_answers.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/count_reads.h"
@@ -728,7 +728,8 @@ RankProfile ProgramRecorder::profile() {
   describe_peak(most.allocations, profile.peak);
   check_attribution(profile.peak);
   profile.modules = std::move(most.modules);
-  profile.program->other_libraries_bytes = other_libraries_bytes(most, profile.peak);
+  profile.program->other_libraries_bytes =
+      other_libraries_bytes(most, largest_peak(profile.phases));
   profile.out_of_memory = out_of_memory();
   if (gpu_) profile.trace = recorded.trace;  // a real GPU's kernels are not seen
   if (profile.trace) {
