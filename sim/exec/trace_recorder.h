@@ -141,9 +141,9 @@ class TraceRecorder {
   std::map<std::string, std::set<uint64_t>> updated_;               // addresses, by kernel
   std::map<std::tuple<uint64_t, int, std::string>, Group> groups_;  // by communicator and kind
   std::set<int64_t> product_devices_;
-  std::unordered_map<uint64_t, Captured> captured_;                 // by the number of the work
-  std::map<uint64_t, int64_t> models_;                              // numbers, by address
-  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;           // calls, by model and integers
+  std::unordered_map<uint64_t, Captured> captured_;        // by the number of the work
+  std::map<uint64_t, int64_t> models_;                     // numbers, by address
+  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;  // calls, by model and integers
 };
 
 }  // namespace sim
