@@ -157,8 +157,9 @@ def translation():
 
     def step():
         with torch.autocast(DEVICE, torch.float16):
-            words = head(model(embedding(ids), embedding(ids), tgt_mask=mask))
-            loss = F.cross_entropy(words.flatten(0, 1), ids.flatten())
+            loss = F.cross_entropy(
+                head(model(embedding(ids), embedding(ids), tgt_mask=mask)).flatten(0, 1),
+                ids.flatten())
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
@@ -185,9 +186,10 @@ def dlrm(samples=8192):
     def step():
         own = bottom(dense)
         features = torch.stack([own] + [table(ids) for table, ids in zip(tables, sparse)], 1)
-        products = torch.bmm(features, features.transpose(1, 2))[:, rows, columns]
-        answer = top(torch.cat([own, products], 1))
-        F.binary_cross_entropy_with_logits(answer, labels).backward()
+        products = torch.bmm(features, features.transpose(1, 2))
+        loss = F.binary_cross_entropy_with_logits(
+            top(torch.cat([own, products[:, rows, columns]], 1)), labels)
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     return step
@@ -217,7 +219,8 @@ class Unet(nn.Module):
             skipped.append(x)
             x = F.avg_pool2d(x, 2)
         for block in self.up:
-            x = block(torch.cat([F.interpolate(x, scale_factor=2), skipped.pop()], 1))
+            x = F.interpolate(x, scale_factor=2)
+            x = block(torch.cat([x, skipped.pop()], 1))
         return self.last(x)
 
 
