@@ -60,6 +60,7 @@ class PriceList {
   }
 
  private:
+  /// What waits for memory, and NCCL, in proportion to the bandwidth that it takes (assumed).
   static double joules(const TraceWork& work, const WorkPrice& price, const BoardPower& board) {
     if (price.work_class == WorkClass::kProducts) {
       return board.product_joules(work.uses_tf32 ? "TF32" : work.dtype, work.flops);
