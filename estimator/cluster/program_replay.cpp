@@ -75,6 +75,7 @@ void ProgramReplay::keep_power_limit(const ProgramPlace& place, const BoardPower
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       BoardUse& use = boards[i];
       const StepEnergy step = energy_of(ranks[i], played[i]);
+      if (step.seconds <= 0) continue;
       use.limit_watts = board.limit_watts;
       use.watts = board.watts(step.joules, step.seconds, use.speed);
       const double speed = speed_within_limit(board, step, use.speed);

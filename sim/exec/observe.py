@@ -228,12 +228,12 @@ def observe(recorder_path):
         """By which optimizers of different parameters are told apart."""
         return next((id(parameter) for group in optimizer.param_groups for parameter in group["params"]), 0)
 
-    watched = []  # torch.compile's compiler, once it is loaded
+    compilers = []  # torch.compile's, once it is loaded
 
     def watch_compiler():
-        callbacks = None if watched else sys.modules.get("torch._dynamo.callback")
+        callbacks = None if compilers else sys.modules.get("torch._dynamo.callback")
         if callbacks:
-            watched.append(callbacks)
+            compilers.append(callbacks)
             callbacks.callback_handler.register_start_callback(lambda *_: recorder.onerank_exec_compiles())
 
     def before_step(optimizer, *_):
