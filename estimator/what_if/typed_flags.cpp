@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <string_view>
+#include <string>
 #include <vector>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
 #include "estimator/compose/pieces.h"
@@ -45,27 +45,22 @@ std::string flag_to_type(const PlanEdit& edit) {
   return "--set " + shell_word(edit.path + "=" + edit.value.json().dump());
 }
 
-/// Of these a search takes over what was said, except what it finds itself.
-constexpr std::string_view kTakenSections[] = {"model", "cluster", "training", "memory", "time"};
-constexpr std::string_view kFound[] = {paths::kPreset,
-                                       paths::kNodes,
-                                       paths::kMicroBatch,
-                                       paths::kGlobalBatch,
-                                       paths::kAccumulation,
-                                       paths::kRecompute,
-                                       "training.recompute_modules",
-                                       paths::kSelectiveOption};
-
-template <std::size_t n>
-bool is_one_of(const std::string_view (&names)[n], std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
-
+/// What was said that a search takes over; the rest it finds itself.
 PlanEdits said_beside_layouts(const PlanSpec& spec) {
+  static const std::vector<std::string> kTakenSections = {
+      "model", "cluster", "training", "memory", "time"};
+  static const std::vector<std::string> kFound = {paths::kPreset,
+                                                  paths::kNodes,
+                                                  paths::kMicroBatch,
+                                                  paths::kGlobalBatch,
+                                                  paths::kAccumulation,
+                                                  paths::kRecompute,
+                                                  "training.recompute_modules",
+                                                  paths::kSelectiveOption};
   PlanEdits edits;
   for (const PlanOption& option : plan_options()) {
     const bool is_taken =
-        is_one_of(kTakenSections, option.section()) && !is_one_of(kFound, option.path);
+        contains(kTakenSections, option.section()) && !contains(kFound, option.path);
     if (is_taken && spec.says(option.path)) edits.push_back({option.path, spec.said(option.path)});
   }
   return edits;

@@ -228,18 +228,23 @@ def observe(recorder_path):
         """By which optimizers of different parameters are told apart."""
         return next((id(parameter) for group in optimizer.param_groups for parameter in group["params"]), 0)
 
-    compilers = []  # torch.compile's, once it is loaded
+    watched = set()  # modules of the compiler that were loaded
+
+    def once_loaded(name, watch):
+        if name not in watched and name in sys.modules:
+            watched.add(name)
+            watch(sys.modules[name])
+
+    def tell_compilations(callbacks):
+        callbacks.callback_handler.register_start_callback(lambda *_: recorder.onerank_exec_compiles())
 
     def watch_compiler():
-        callbacks = None if compilers else sys.modules.get("torch._dynamo.callback")
-        if callbacks:
-            compilers.append(callbacks)
-            callbacks.callback_handler.register_start_callback(lambda *_: recorder.onerank_exec_compiles())
+        once_loaded("torch._dynamo.callback", tell_compilations)
 
     def before_step(optimizer, *_):
         if torch.compiler.is_compiling():
             return before_traced_step()
-        watch_kernels()
+        once_loaded("torch._inductor.runtime.triton_heuristics", tell_launches)
         watch_compiler()
         optimizer_steps(first_parameter(optimizer))
         steps[optimizer] = step = steps.get(optimizer, 0) + 1
@@ -272,7 +277,7 @@ def observe(recorder_path):
 
     updating = set()  # names of compiled kernels
 
-    def tell_updates(kernel, arguments):
+    def tell_launch(kernel, arguments):
         """What a kernel of torch.compile reads and writes by one parameter ("in_out_ptr0")."""
         name = kernel.fn.__name__
         updated, others = [], []
@@ -285,22 +290,16 @@ def observe(recorder_path):
             addresses = (ctypes.c_uint64 * (len(updated) + len(others)))(*updated, *others)
             kernel_updates(name.encode(), addresses, len(addresses), len(updated))
 
-    def watch_kernels():
-        """Once the part of the compiler is loaded that launches kernels."""
-        heuristics = sys.modules.get("torch._inductor.runtime.triton_heuristics")
-        if heuristics is None or watched:
-            return
+    def tell_launches(heuristics):
         launch = heuristics.CachingAutotuner.run
 
         @functools.wraps(launch)
         def told_launch(kernel, *arguments, **named):
-            told_update(kernel, arguments)
+            tell_launch_safely(kernel, arguments)
             return launch(kernel, *arguments, **named)
 
         heuristics.CachingAutotuner.run = told_launch
-        watched.append(heuristics)
 
-    watched = []
     unfinished = weakref.WeakSet()  # optimizers whose step has not ended
 
     updates = weakref.WeakKeyDictionary()  # what a step of each optimizer moves in the host's memory
@@ -383,7 +382,7 @@ def observe(recorder_path):
 
         return told
 
-    told_update = harmless(tell_updates)
+    tell_launch_safely = harmless(tell_launch)
 
     @harmless
     def before_traced_step():

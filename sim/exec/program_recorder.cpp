@@ -392,11 +392,7 @@ void ProgramRecorder::choose_iteration(int64_t next) {
   if (!choice_.iteration_began(next)) return;
   trace_.stop();
   tracker_.set_recording(false);
-  last_recorded_ = {.iteration = chosen,
-                    .facts = facts,
-                    .trace = trace_.trace(),
-                    .operators = counted_operators(tracker_, phase_names(phases_.finished({}))),
-                    .communicators = collectives_.records()};
+  last_recorded_ = recorded_as(chosen, facts);
   forget_recorded();
 }
 
@@ -412,8 +408,13 @@ void ProgramRecorder::forget_recorded() {
 ProgramRecorder::Recorded ProgramRecorder::recorded() const {
   const bool has_ended = phases_.iteration() > choice_.chosen();
   if (!has_ended && last_recorded_) return *last_recorded_;
-  return {.iteration = choice_.chosen(),
-          .facts = choice_.facts(),
+  return recorded_as(choice_.chosen(), choice_.facts());
+}
+
+ProgramRecorder::Recorded ProgramRecorder::recorded_as(int64_t iteration,
+                                                       const IterationFacts& facts) const {
+  return {.iteration = iteration,
+          .facts = facts,
           .trace = trace_.trace(),
           .operators = counted_operators(tracker_, phase_names(phases_.finished({}))),
           .communicators = collectives_.records()};

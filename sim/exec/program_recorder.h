@@ -156,6 +156,7 @@ class ProgramRecorder {
   void choose_iteration(int64_t next);
   void forget_recorded();
   Recorded recorded() const;
+  Recorded recorded_as(int64_t iteration, const IterationFacts& facts) const;
   std::vector<std::string> recorded_with(const IterationFacts& facts) const;
   bool is_captured_step() const { return step_depth_ == 1 && step_is_captured_; }
   bool is_of_step() const { return step_depth_ == 1 && !step_is_captured_; }
