@@ -35,10 +35,11 @@ def trains_images(model, batch=64, autocast=True, channels_last=True):
     return step
 
 
-def of_timm(name, compiled=False):
+def of_timm(name, compiled=False, **options):
     import timm
     model = timm.create_model(name, num_classes=1000)
-    return trains_images(torch.compile(model) if compiled else model, channels_last=False)
+    return trains_images(
+        torch.compile(model) if compiled else model, channels_last=False, **options)
 
 
 def of_torchvision(name, **options):
@@ -279,6 +280,188 @@ def mlp():
     return step
 
 
+def steps_of(parameters, loss_of, kind=torch.optim.AdamW, autocast=True, dtype=BF16, **options):
+    """A step that computes loss_of() and updates the parameters."""
+    parameters = list(parameters)
+    optimizer = kind(parameters, lr=1e-4, **options)
+
+    def step():
+        with torch.autocast(DEVICE, dtype, enabled=autocast):
+            loss = loss_of()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return step
+
+
+def of_transformers(kind, config, inputs, checkpointing=False, **options):
+    import transformers
+    model = getattr(transformers, kind)(config).to(DEVICE).train()
+    if checkpointing:
+        model.gradient_checkpointing_enable()
+    return steps_of(model.parameters(), lambda: model(**inputs).loss, **options)
+
+
+def ids_of(*shape, words=1000):
+    return torch.randint(words, shape, device=DEVICE)
+
+
+def gpt2():
+    import transformers
+    ids = ids_of(16, 1024)
+    return of_transformers("GPT2LMHeadModel", transformers.GPT2Config(),
+                           {"input_ids": ids, "labels": ids})
+
+
+def distilbert():
+    import transformers
+    return of_transformers("DistilBertForSequenceClassification", transformers.DistilBertConfig(),
+                           {"input_ids": ids_of(64, 256), "labels": ids_of(64, words=2),
+                            "attention_mask": ids_of(64, 256, words=2)})
+
+
+def whisper():
+    import transformers
+    config = transformers.WhisperConfig(
+        d_model=512, encoder_layers=6, decoder_layers=6, encoder_attention_heads=8,
+        decoder_attention_heads=8, encoder_ffn_dim=2048, decoder_ffn_dim=2048)
+    return of_transformers("WhisperForConditionalGeneration", config,
+                           {"input_features": torch.randn(16, 80, 3000, device=DEVICE),
+                            "labels": ids_of(16, 128)})
+
+
+def wav2vec2():
+    import transformers
+    config = transformers.Wav2Vec2Config(mask_time_prob=0.0, layerdrop=0.0)
+    return of_transformers("Wav2Vec2ForCTC", config,
+                           {"input_values": torch.randn(8, 160000, device=DEVICE),
+                            "labels": torch.randint(1, 31, (8, 40)).to(DEVICE)})
+
+
+def clip():
+    import transformers
+    model = transformers.CLIPModel(transformers.CLIPConfig()).to(DEVICE)
+    images, ids = torch.randn(128, 3, 224, 224, device=DEVICE), ids_of(128, 77)
+    return steps_of(model.parameters(), lambda: model(
+        input_ids=ids, pixel_values=images, return_loss=True).loss)
+
+
+def phi3_checkpointed():
+    import transformers
+    config = transformers.Phi3Config(
+        hidden_size=2048, intermediate_size=5632, num_hidden_layers=12, num_attention_heads=16,
+        num_key_value_heads=16, vocab_size=32064, pad_token_id=0)
+    ids = ids_of(4, 4096)
+    return of_transformers("Phi3ForCausalLM", config, {"input_ids": ids, "labels": ids},
+                           checkpointing=True, fused=True)
+
+
+def qwen3_experts():
+    import transformers
+    config = transformers.Qwen3MoeConfig(
+        hidden_size=1024, intermediate_size=3072, moe_intermediate_size=384, num_hidden_layers=8,
+        num_attention_heads=16, num_key_value_heads=4, num_experts=32, num_experts_per_tok=4,
+        vocab_size=32000)
+    ids = ids_of(4, 2048)
+    return of_transformers("Qwen3MoeForCausalLM", config, {"input_ids": ids, "labels": ids},
+                           fused=True)
+
+
+def deeplab():
+    import torchvision
+    model = torchvision.models.segmentation.deeplabv3_resnet50(weights_backbone=None)
+    model = model.to(DEVICE).to(memory_format=torch.channels_last)
+    images = torch.randn(16, 3, 512, 512, device=DEVICE).to(memory_format=torch.channels_last)
+    labels = ids_of(16, 512, 512, words=21)
+    return steps_of(model.parameters(), lambda: F.cross_entropy(model(images)["out"], labels),
+                    kind=torch.optim.SGD, momentum=0.9)
+
+
+class DiffusionBlock(nn.Module):
+    def __init__(self, width=768, heads=12):
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(width, elementwise_affine=False, eps=1e-6) for _ in range(2))
+        self.modulation = nn.Sequential(nn.SiLU(), nn.Linear(width, 6 * width))
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width))
+
+    def attention(self, x):
+        batch, tokens, width = x.shape
+        q, k, v = self.qkv(x).view(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        x = F.scaled_dot_product_attention(q, k, v)
+        return self.out(x.transpose(1, 2).reshape(batch, tokens, width))
+
+    def forward(self, x, condition):
+        shift, scale, gate, shift2, scale2, gate2 = self.modulation(condition)[:, None].chunk(6, -1)
+        x = x + gate * self.attention(self.norms[0](x) * (1 + scale) + shift)
+        return x + gate2 * self.mlp(self.norms[1](x) * (1 + scale2) + shift2)
+
+
+def diffusion_transformer(batch=64, tokens=256, width=768):
+    blocks = nn.ModuleList(DiffusionBlock(width) for _ in range(12)).to(DEVICE)
+    x, condition = torch.randn(batch, tokens, width, device=DEVICE), torch.randn(
+        batch, width, device=DEVICE)
+    averages = [p.detach().clone() for p in blocks.parameters()]
+
+    def loss_of():
+        y = x
+        for block in blocks:
+            y = block(y, condition)
+        return F.mse_loss(y, x)
+    update = steps_of(blocks.parameters(), loss_of)
+
+    def step():
+        update()
+        with torch.no_grad():
+            torch._foreach_lerp_(averages, list(blocks.parameters()), 1e-4)
+    return step
+
+
+def graph_network(nodes=100_000, edges=1_000_000, width=128):
+    layers = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(3)).to(DEVICE)
+    x = torch.randn(nodes, width, device=DEVICE)
+    source, target = ids_of(2, edges, words=nodes)
+    labels = ids_of(nodes, words=40)
+    head = nn.Linear(width, 40).to(DEVICE)
+
+    def loss_of():
+        y = x
+        for layer in layers:
+            around = torch.zeros_like(y).index_add_(0, target, y[source])
+            y = F.relu(layer(torch.cat([y, around], 1)))
+        return F.cross_entropy(head(y), labels)
+    return steps_of([*layers.parameters(), *head.parameters()], loss_of, kind=torch.optim.Adam,
+                    autocast=False)
+
+
+def adapted_llama(rank=16):
+    """Low-rank adapters beside frozen weights of 16 bits."""
+    import transformers
+    config = transformers.LlamaConfig(
+        hidden_size=2048, intermediate_size=5632, num_hidden_layers=16, num_attention_heads=32,
+        num_key_value_heads=8, vocab_size=32000)
+    model = transformers.LlamaForCausalLM(config).to(DEVICE, BF16).requires_grad_(False)
+
+    class Adapted(nn.Module):
+        def __init__(self, base):
+            super().__init__()
+            self.base = base
+            self.down = nn.Linear(base.in_features, rank, bias=False, device=DEVICE, dtype=BF16)
+            self.up = nn.Linear(rank, base.out_features, bias=False, device=DEVICE, dtype=BF16)
+
+        def forward(self, x):
+            return self.base(x) + self.up(self.down(x)) * 2.0
+    for layer in model.model.layers:
+        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+            setattr(layer.self_attn, name, Adapted(getattr(layer.self_attn, name)))
+    ids = ids_of(4, 2048)
+    return steps_of([p for p in model.parameters() if p.requires_grad],
+                    lambda: model(input_ids=ids, labels=ids).loss, autocast=False)
+
+
 PROGRAMS = {
     "vit_base bf16": lambda: of_timm("vit_base_patch16_224"),
     "vit_base compiled": lambda: of_timm("vit_base_patch16_224", compiled=True),
@@ -305,6 +488,22 @@ PROGRAMS = {
     "unet fp32": lambda: unet(autocast=False),
     "dcgan fp32": dcgan,
     "mlp fp32": mlp,
+    "gpt2": gpt2,
+    "distilbert": distilbert,
+    "whisper base": whisper,
+    "wav2vec2 base": wav2vec2,
+    "clip": clip,
+    "phi3 checkpointed": phi3_checkpointed,
+    "qwen3 experts": qwen3_experts,
+    "deeplabv3 bf16": deeplab,
+    "mobilenet_v3 fp32": lambda: of_torchvision("mobilenet_v3_large", batch=128, autocast=False),
+    "densenet121 bf16": lambda: of_torchvision("densenet121"),
+    "mixer_b16 bf16": lambda: of_timm("mixer_b16_224"),
+    "beit_base bf16": lambda: of_timm("beit_base_patch16_224"),
+    "regnety_032 fp32": lambda: of_timm("regnety_032", autocast=False),
+    "diffusion transformer": diffusion_transformer,
+    "graph network fp32": graph_network,
+    "llama with adapters": adapted_llama,
 }
 
 
