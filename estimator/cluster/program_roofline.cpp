@@ -143,8 +143,8 @@ double seconds_if_halved(const ProgramReplay& replayed, Cause cause) {
   }
   LaunchCost launch = replayed.rates.launch();
   if (cause == &Waits::launch) {
-    launch.host_forward_seconds /= 2;
-    launch.host_backward_seconds /= 2;
+    launch.host_call_seconds /= 2;
+    launch.host_operator_seconds /= 2;
   }
   double seconds = 0;
   for (const PlayedRank& rank : replay(ranks, launch)) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <string_view>
 
 #include "estimator/base/contains.h"
@@ -111,11 +110,9 @@ double occupancy(const AttentionCurve& curve,
 }
 
 double share_on_curve(const AttentionCurve& curve, const AttentionShape& shape) {
-  const Gpu* measured = find_gpu(curve.measured_on);
-  if (measured == nullptr) throw std::logic_error("attention.json: unknown GPU");
   const auto sequence = static_cast<double>(shape.sequence);
   return interpolate_log(curve.sequence, curve.teraflops, sequence) * 1e12 /
-         measured->peak_flops(Dtype::kFp16);
+         measured_gpu(curve.measured_on).peak_flops(Dtype::kFp16);
 }
 
 /// PyTorch's aten/src/ATen/native/transformers/cuda/mem_eff_attention/gemm_kernel_utils.h takes

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "estimator/base/database.h"
@@ -55,12 +54,6 @@ const std::vector<CompiledKernels>& compiled_kernels() {
   static const auto table = read_document<CompiledKernelTable>(onerank_data::compiled_kernels_json,
                                                                "compiled_kernels.json");
   return table.rows;
-}
-
-double multiprocessors_over(const Gpu& gpu, const std::string& measured_on) {
-  const Gpu* measured = find_gpu(measured_on);
-  if (measured == nullptr) throw std::logic_error("compiled_kernels.json: unknown GPU");
-  return static_cast<double>(gpu.multiprocessors) / static_cast<double>(measured->multiprocessors);
 }
 
 }  // namespace

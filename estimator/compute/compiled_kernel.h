@@ -1,4 +1,5 @@
-// The time of the kernels that torch.compile writes in Triton. Their names tell what they are made
+// The time of kernels that no operator of PyTorch explains: those that torch.compile writes in
+// Triton, and cuDNN's copies into other layouts. The names of Triton's tell what they are made
 // of ("triton_red_fused_native_layer_norm_0"), and data/compiled_kernels.json how fast an H200 ran
 // such kernels. Most are as fast as the memory. Where each element takes much arithmetic (error
 // functions, exponentials, random numbers, Welford's algorithm), the multiprocessors bound them,

@@ -17,27 +17,30 @@ extern const std::string_view launch_json;
 namespace estimator {
 namespace {
 
-/// A host that is slower than the one of the published times.
-struct SlowHost {
+/// A host, told by what the forward of a torch.nn.Linear takes there.
+struct KnownHost {
   std::vector<std::string> gpus;
-  double slowdown = 1;
+  double linear_seconds = 0;
   std::string source;
 };
 template <class Visitor>
-void visit_fields(Visitor& visit, SlowHost& row) {
+void visit_fields(Visitor& visit, KnownHost& row) {
   visit("gpus", row.gpus, "ids of the GPU database that come with it");
-  visit("slowdown", row.slowdown, "times longer for the same call");
+  visit("linear_seconds", row.linear_seconds, "the host's, for the forward of a torch.nn.Linear");
   visit("source", row.source, "where it was read");
 }
 
 struct LaunchTable {
   LaunchCost cost;
   double operator_seconds = 0;
-  std::string operator_source, kernel_source, forward_source, backward_source, wait_source;
-  std::vector<SlowHost> hosts;
+  double published_linear_seconds = 0;
+  double measured_linear_seconds = 0;
+  std::string operator_source, kernel_source, forward_source, backward_source, call_source,
+      wait_source;
+  std::vector<KnownHost> hosts;
 
-  const SlowHost* host_of(const Gpu& gpu) const {
-    const auto row = std::find_if(hosts.begin(), hosts.end(), [&](const SlowHost& host) {
+  const KnownHost* host_of(const Gpu& gpu) const {
+    const auto row = std::find_if(hosts.begin(), hosts.end(), [&](const KnownHost& host) {
       return contains(host.gpus, gpu.id);
     });
     return row == hosts.end() ? nullptr : &*row;
@@ -53,9 +56,20 @@ void visit_fields(Visitor& visit, LaunchTable& table) {
   visit("host_forward_source", table.forward_source, "where it comes from");
   visit("host_backward_seconds", table.cost.host_backward_seconds, "of a call in backward");
   visit("host_backward_source", table.backward_source, "where it comes from");
+  visit("host_call_seconds", table.cost.host_call_seconds, "of a kernel or copy of a program");
+  visit("host_operator_seconds",
+        table.cost.host_operator_seconds,
+        "of an operator or node of a program, without its kernels");
+  visit("host_call_source", table.call_source, "where both come from");
   visit("wait_seconds", table.cost.wait_seconds, "of waiting for one kernel");
   visit("wait_source", table.wait_source, "where it comes from");
-  visit("hosts", table.hosts, "slower hosts");
+  visit("published_linear_seconds",
+        table.published_linear_seconds,
+        "of the host with which others are compared that were published");
+  visit("measured_linear_seconds",
+        table.measured_linear_seconds,
+        "of the host on which the calls of programs were measured");
+  visit("hosts", table.hosts, "other hosts");
 }
 
 const LaunchTable& launch_table() {
@@ -109,9 +123,13 @@ std::string measured_note(const Calibration& calibration) {
 LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced) {
   LaunchCost cost = launch_table().cost;
   if (priced == Priced::kOperators) cost.kernel_seconds = launch_table().operator_seconds;
-  if (const SlowHost* host = launch_table().host_of(gpu)) {
-    cost.host_forward_seconds *= host->slowdown;
-    cost.host_backward_seconds *= host->slowdown;
+  if (const KnownHost* host = launch_table().host_of(gpu)) {
+    const double published = host->linear_seconds / launch_table().published_linear_seconds;
+    const double measured = host->linear_seconds / launch_table().measured_linear_seconds;
+    cost.host_forward_seconds *= published;
+    cost.host_backward_seconds *= published;
+    cost.host_call_seconds *= measured;
+    cost.host_operator_seconds *= measured;
   }
   return cost;
 }
@@ -135,7 +153,9 @@ GpuRates::GpuRates(const Gpu& gpu,
   if (calibration == nullptr) return;
   launch_.kernel_seconds = calibration->launch.kernel_seconds;
   // The framework's share is not measured, but its calls take no less than one from C++.
-  for (double* seconds : {&launch_.host_forward_seconds, &launch_.host_backward_seconds}) {
+  for (double* seconds : {&launch_.host_forward_seconds,
+                          &launch_.host_backward_seconds,
+                          &launch_.host_call_seconds}) {
     *seconds = std::max(*seconds, calibration->launch.host_seconds);
   }
 }
@@ -232,6 +252,38 @@ double GpuRates::measured_over_modelled(const AttentionShape& shape) const {
   return causal_flops(*row) / row->seconds / attention_rate(gpu_, measured).flops_per_second;
 }
 
+std::vector<RateTerm> GpuRates::launch_terms() const {
+  const LaunchTable& table = launch_table();
+  const KnownHost* host = table.host_of(gpu_);
+  const std::string other = host != nullptr ? "; as much longer here: " + host->source : "";
+  const auto term = [](const std::string& what, double seconds, const std::string& source) {
+    return RateTerm{what, seconds, "seconds", Source::kAssumed, source};
+  };
+  const bool of_program = priced_ == Priced::kKernels;
+  RateTerm launch = term("launch of a kernel on the GPU",
+                         launch_.kernel_seconds,
+                         of_program ? table.kernel_source : table.operator_source);
+  if (calibration_ != nullptr) {
+    launch.source = Source::kMeasured;
+    launch.note = measured_note(*calibration_);
+  }
+  if (of_program) {
+    return {
+        launch,
+        term("kernel or copy, on the host", launch_.host_call_seconds, table.call_source + other),
+        term("operator or node of autograd, on the host",
+             launch_.host_operator_seconds,
+             table.call_source + other)};
+  }
+  return {launch,
+          term("call of a backward operator on the host",
+               launch_.host_backward_seconds,
+               table.backward_source + other),
+          term("call of an operator from Python",
+               launch_.host_forward_seconds,
+               table.forward_source + other)};
+}
+
 std::vector<RateTerm> GpuRates::terms(Dtype dtype, bool flash) const {
   std::vector<RateTerm> terms;
   const auto add = [&](RateTerm term, bool measured) {
@@ -276,27 +328,7 @@ std::vector<RateTerm> GpuRates::terms(Dtype dtype, bool flash) const {
        memory_.source,
        memory_.note},
       !measured.streams.empty());
-  const bool launch_measured = calibration_ != nullptr;
-  add({"launch of a kernel on the GPU",
-       launch_.kernel_seconds,
-       "seconds",
-       Source::kAssumed,
-       priced_ == Priced::kKernels ? launch_table().kernel_source : launch_table().operator_source},
-      launch_measured);
-  const SlowHost* host = launch_table().host_of(gpu_);
-  const std::string slower = host != nullptr ? "; slower here: " + host->source : "";
-  add({"call of a backward operator on the host",
-       launch_.host_backward_seconds,
-       "seconds",
-       Source::kAssumed,
-       launch_table().backward_source + slower},
-      false);
-  add({"call of an operator from Python",
-       launch_.host_forward_seconds,
-       "seconds",
-       Source::kAssumed,
-       launch_table().forward_source + slower},
-      false);
+  for (RateTerm& term : launch_terms()) add(std::move(term), false);
   return terms;
 }
 

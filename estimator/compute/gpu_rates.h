@@ -21,6 +21,8 @@ struct LaunchCost {
   double kernel_seconds = 0;         ///< on the GPU, from kernel to kernel
   double host_forward_seconds = 0;   ///< on the host, for an operator called from Python
   double host_backward_seconds = 0;  ///< on the host, for one called by the autograd engine
+  double host_call_seconds = 0;      ///< on the host, for each kernel or copy of a program
+  double host_operator_seconds = 0;  ///< on the host, for each operator and node of a program
   double wait_seconds = 0;           ///< added when the host waits for every kernel
 
   double host_seconds(Direction direction) const {
@@ -28,8 +30,8 @@ struct LaunchCost {
   }
 };
 
-/// The cost from the built-in table: the times of a published host, and longer ones for GPUs that
-/// come with a slower host.
+/// The cost from the built-in table: for plans the times of a published host, for programs those of
+/// a measured one, and for GPUs that come with another host as much longer as a Linear takes there.
 LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced = Priced::kOperators);
 
 class GpuRates {
@@ -80,6 +82,7 @@ class GpuRates {
   std::vector<RateTerm> terms(Dtype dtype, bool flash) const;
 
  private:
+  std::vector<RateTerm> launch_terms() const;
   MatmulRate at_full_speed(MatmulRate rate) const;
   double measured_over_modelled(const MatmulShape& shape, Dtype dtype, bool accumulates) const;
   double measured_over_modelled(const AttentionShape& shape) const;

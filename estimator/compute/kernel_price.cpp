@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <string_view>
 
 #include "estimator/base/contains.h"
@@ -104,12 +103,9 @@ double stream_rate(const Gpu& gpu) {
 
 double share_on(const Gpu& gpu, const SlowKernels& row) {
   if (!row.measured_on || *row.measured_on == gpu.id) return row.memory_share;
-  const Gpu* measured = find_gpu(*row.measured_on);
-  if (measured == nullptr) throw std::logic_error("kernels.json: unknown GPU");
-  const double memory = stream_rate(gpu) / stream_rate(*measured);
-  const double work =
-      static_cast<double>(measured->multiprocessors) / static_cast<double>(gpu.multiprocessors);
-  return 1 / (1 + (1 / row.memory_share - 1) * memory * work);
+  const double memory = stream_rate(gpu) / stream_rate(measured_gpu(*row.measured_on));
+  const double work = multiprocessors_over(gpu, *row.measured_on);
+  return 1 / (1 + (1 / row.memory_share - 1) * memory / work);
 }
 
 /// How many kernels one call issues that run at the same time.

@@ -83,6 +83,17 @@ const Gpu* find_gpu(const std::string& name) {
   return nullptr;
 }
 
+const Gpu& measured_gpu(const std::string& id) {
+  const Gpu* gpu = find_gpu(id);
+  if (gpu == nullptr) throw std::logic_error("a data file names an unknown GPU: " + id);
+  return *gpu;
+}
+
+double multiprocessors_over(const Gpu& gpu, const std::string& measured_on) {
+  return static_cast<double>(gpu.multiprocessors) /
+         static_cast<double>(measured_gpu(measured_on).multiprocessors);
+}
+
 const Link* find_link(const std::string& name) {
   for (const Link& link : links()) {
     if (same_name(link.id, name)) return &link;

@@ -144,6 +144,12 @@ const std::vector<Link>& links();
 /// Finds a GPU by id, alias or CUDA's name ("NVIDIA H100 80GB HBM3", or the same without "NVIDIA");
 /// null when there is none.
 const Gpu* find_gpu(const std::string& name);
+
+/// The GPU on which a row of a data file was measured. Throws std::logic_error when there is none.
+const Gpu& measured_gpu(const std::string& id);
+/// Multiprocessors of `gpu` over those of the GPU on which a row was measured.
+double multiprocessors_over(const Gpu& gpu, const std::string& measured_on);
+
 /// Finds a link by id; null when there is none.
 const Link* find_link(const std::string& name);
 

@@ -139,9 +139,14 @@ void check_work(const TraceWork& work,
                    work.name);
   }
   if (work.kind == WorkKind::kProduct) {
-    claims.require(work.shapes.size() == 1 && work.shapes[0].size() == 4,
+    constexpr std::size_t kOfProduct = 4, kOfConvolution = 5;
+    const bool is_convolution = is_convolution_name(work.name);
+    claims.require(work.shapes.size() == (is_convolution ? 2 : 1) &&
+                       work.shapes[0].size() == kOfProduct &&
+                       (!is_convolution || work.shapes[1].size() == kOfConvolution),
                    path + ".shapes",
-                   "a product has a batch, m, n and k",
+                   is_convolution ? "a convolution has a product's sizes and five of its own"
+                                  : "a product has a batch, m, n and k",
                    fmt::format("{} lists", work.shapes.size()));
   }
   if (!communicates || work.communicator >= static_cast<int64_t>(communicators.size())) return;
@@ -230,6 +235,7 @@ void check_events(const Trace& trace, Claims& claims) {
        {"module", events.module, 0, static_cast<int64_t>(trace.modules.size()) - 1},
        {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)},
        {"issue", events.issue, 0, static_cast<int64_t>(HostIssue::kUnfusedUpdate)},
+       {"operators", events.operators, 0, kMost},
        {"host_nanoseconds", events.host_nanoseconds, 0, kMost}},
       "trace.events",
       claims);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/base/enum_names.h"
@@ -43,6 +44,15 @@ constexpr std::array<EnumName<BytesSource>, 4> enum_names(BytesSource) {
            {BytesSource::kNothing, "nothing"}}};
 }
 
+/// Names of products of cuDNN.
+inline constexpr const char* kConvolutionForward = "cudnn_convolution_forward";
+inline constexpr const char* kConvolutionBackwardData = "cudnn_convolution_backward_data";
+inline constexpr const char* kConvolutionBackwardFilter = "cudnn_convolution_backward_filter";
+inline bool is_convolution_name(std::string_view name) {
+  return name == kConvolutionForward || name == kConvolutionBackwardData ||
+         name == kConvolutionBackwardFilter;
+}
+
 inline constexpr const char* kHostToDevice = "host_to_device";
 inline constexpr const char* kDeviceToHost = "device_to_host";
 inline constexpr const char* kDeviceToDevice = "device_to_device";
@@ -69,7 +79,9 @@ struct TraceWork {
   std::string other_dtype;    ///< of a pointwise operator: as in OperatorRecord
   bool is_strided = false;    ///< as in OperatorRecord
   std::string result_dtype;   ///< of a product
-  /// Of the operator's input tensors. Of a product: its batch, m, n and k, row-major, in one list.
+  /// Of the operator's input tensors. Of a product: its batch, m, n and k, row-major, in one list;
+  /// of a convolution then a group's channels of x and of y, the elements of a channel's filter, of
+  /// x and of y.
   /// Of a kernel that no operator launched: the sizes that it was told, in one list, or none.
   std::vector<std::vector<int64_t>> shapes;
   double flops = 0;  ///< of products and attention: 2 per multiply-add
@@ -81,6 +93,8 @@ struct TraceWork {
   int64_t scale_mode = 0;      ///< of a product, cublasLtMatmulMatrixScale_t; 0: one scale a matrix
   bool is_misaligned = false;  ///< of a product: as in MatmulShape
   int64_t alignment = 0;       ///< of a product: as in onerank_virtual_gpu_product
+  bool has_mask = false;       ///< of attention: a tensor is added to its scores
+  bool has_dropout = false;    ///< of attention
   bool is_pageable = false;    ///< of a copy: the host's memory is not page-locked
   int64_t communicator = -1;   ///< place among the program's communicators
   std::vector<TraceMessage> messages;
@@ -99,12 +113,13 @@ void visit_fields(Visitor& visit, TraceWork& work) {
         work.is_strided,
         "a pointwise operator whose inputs do not all fill memory in the same order");
   visit("result_dtype", work.result_dtype, "element type of a product's result");
-  visit(
-      "shapes",
-      work.shapes,
-      {"of the operator's inputs; of a product batch, m, n and k; of a kernel without an operator "
-       "the sizes that it was told",
-       kCount});
+  visit("shapes",
+        work.shapes,
+        {"of the operator's inputs; of a product batch, m, n and k, and of a convolution then "
+         "channels "
+         "of x and y in a group and elements of a filter, of x and of y; of a kernel without an "
+         "operator the sizes that it was told",
+         kCount});
   visit("flops", work.flops, {"of matrix products and attention", kWork});
   visit("bytes", work.bytes, {"moved; of a collective as nccl-tests counts it", kBytes});
   visit("threads", work.threads, {"of a kernel, in all blocks", kCount});
@@ -121,6 +136,8 @@ void visit_fields(Visitor& visit, TraceWork& work) {
         {"of a product, of which its rows in memory, their distances and addresses are multiples; "
          "0: it does not matter",
          kBytes});
+  visit("mask", work.has_mask, "of attention: a tensor is added to its scores");
+  visit("dropout", work.has_dropout, "of attention: some of its weights are dropped out");
   visit("pageable", work.is_pageable, "a copy whose memory of the host is not page-locked");
   visit(
       "communicator", work.communicator, {"place in program.communicators, or -1", kMemberOrNone});
@@ -139,10 +156,9 @@ enum class TraceEventKind : int64_t {
 
 /// What the host had to do for an event.
 enum class HostIssue : int64_t {
-  kNothing,      ///< an operator that had asked for something before asked for more
-  kForward,      ///< it dispatched an operator from the program's own code
-  kBackward,     ///< autograd's engine dispatched an operator, or a kernel was launched without one
-  kFusedUpdate,  ///< of kHostUpdates: it went over its tensors once
+  kNothing,        ///< nothing of its own: a record, a wait, or one more work of a CUDA graph
+  kCall,           ///< it asked for a work, or launched a graph
+  kFusedUpdate,    ///< of kHostUpdates: it went over its tensors once
   kUnfusedUpdate,  ///< of kHostUpdates: one operator after the other went over its tensors
 };
 
@@ -154,6 +170,7 @@ struct TraceEvents {
   std::vector<int64_t> module;
   std::vector<int64_t> direction;
   std::vector<int64_t> issue;
+  std::vector<int64_t> operators;
   std::vector<int64_t> host_nanoseconds;
 };
 template <class Visitor>
@@ -176,9 +193,15 @@ void visit_fields(Visitor& visit, TraceEvents& events) {
         {"0: forward, 1: recompute, 2: backward, 3: between, 4: optimizer step", kCount});
   visit("issue",
         events.issue,
-        {"what the host did: 0: no more, 1: dispatch an operator in forward, 2: in backward, 3: "
-         "update parameters in one pass, 4: one operator after the other",
+        {"what the host did: 0: no more, 1: ask for a work or launch a graph, 2: update parameters "
+         "in one pass, 3: one operator after the other",
          kCount});
+  visit(
+      "operators",
+      events.operators,
+      {"of PyTorch and nodes of autograd that the thread began since its event before, also those "
+       "within others and those that ask for no work",
+       kCount});
   visit("host_nanoseconds",
         events.host_nanoseconds,
         {"of the thread's processor since its event before, on the machine that ran the program",

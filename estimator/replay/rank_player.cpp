@@ -101,16 +101,16 @@ const WorkPrice& RankPlayer::price_of(const Running& running) const {
 
 double RankPlayer::issue_seconds(int64_t event) const {
   if (!issue_seconds_.empty()) return issue_seconds_[index(event)];
+  const auto operators = static_cast<double>(trace_.events.operators[index(event)]);
+  const double dispatching = operators * launch_.host_operator_seconds;
   switch (static_cast<HostIssue>(trace_.events.issue[index(event)])) {
     case HostIssue::kNothing:
-      return 0;
-    case HostIssue::kForward:
-      return launch_.host_forward_seconds;
-    case HostIssue::kBackward:
-      return launch_.host_backward_seconds;
+      return dispatching;
+    case HostIssue::kCall:
+      return dispatching + launch_.host_call_seconds;
     case HostIssue::kFusedUpdate:
     case HostIssue::kUnfusedUpdate:
-      return update_seconds(rank_, event);
+      return dispatching + update_seconds(rank_, event);
   }
   return 0;
 }

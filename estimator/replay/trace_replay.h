@@ -39,7 +39,7 @@ struct ReplayRank {
   const RankProfile* profile = nullptr;  ///< with a trace
   std::vector<WorkPrice> prices;         ///< of its works
   /// What the host needs for each event, after what it waits for; empty: the launch cost of the
-  /// event's HostIssue.
+  /// event's HostIssue and operators.
   std::vector<double> issue_seconds = {};
   CpuOptimizerRate cpu_optimizer = {};  ///< of traces with TraceEventKind::kHostUpdates
   double host_lead_seconds = 0;         ///< by which the host begins before its GPU

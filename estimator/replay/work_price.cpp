@@ -7,8 +7,10 @@
 #include "estimator/base/units.h"
 #include "estimator/communication/communication_time.h"
 #include "estimator/communication/message_time.h"
+#include "estimator/compute/attention_extras.h"
 #include "estimator/compute/compiled_kernel.h"
 #include "estimator/compute/compute_time.h"
+#include "estimator/compute/convolution_rate.h"
 #include "estimator/compute/host_rates.h"
 #include "estimator/compute/kernel_price.h"
 #include "estimator/replay/work_bytes.h"
@@ -27,6 +29,42 @@ Float8Scaling scaling_of(int64_t scale_mode) {
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Of a convolution.
+std::optional<ConvolutionPass> pass_of(const TraceWork& work) {
+  if (work.name == kConvolutionForward) return ConvolutionPass::kForward;
+  if (work.name == kConvolutionBackwardData) return ConvolutionPass::kBackwardData;
+  if (work.name == kConvolutionBackwardFilter) return ConvolutionPass::kBackwardFilter;
+  return std::nullopt;
+}
+
+/// Of a kernel with which PyTorch convolves each channel with its own filter, from the sizes of its
+/// operator's inputs: x and the filters, or the gradient of y, x and the filters.
+std::optional<ConvolutionShape> depthwise_of(const TraceWork& work) {
+  const std::string_view name = work.name;
+  if (name.find("conv_depthwise") == name.npos || work.shapes.size() < 2) return std::nullopt;
+  const bool is_forward = work.operator_name != "aten::convolution_backward";
+  const std::size_t filter = is_forward ? 1 : 2;
+  if (filter >= work.shapes.size()) return std::nullopt;
+  const auto elements = [&](std::size_t input, std::size_t first_dim) {
+    double product = 1;
+    const std::vector<int64_t>& sizes = work.shapes[input];
+    for (std::size_t i = first_dim; i < sizes.size(); ++i) product *= static_cast<double>(sizes[i]);
+    return product;
+  };
+  const bool is_of_filter = name.find("grad_weight") != name.npos;
+  return ConvolutionShape{
+      .pass = is_forward     ? ConvolutionPass::kForward
+              : is_of_filter ? ConvolutionPass::kBackwardFilter
+                             : ConvolutionPass::kBackwardData,
+      .is_fp32 = bytes_of_element(work.dtype) > 2,
+      .is_pytorchs = true,
+      .groups = work.shapes[filter].empty() ? 1 : work.shapes[filter][0],
+      .window = static_cast<int64_t>(elements(filter, 2)),
+      .inputs = elements(is_forward ? 0 : 1, 0),
+      // a thread for each
+      .outputs = is_forward ? static_cast<double>(work.threads) : elements(0, 0)};
 }
 
 /// That a member of a ring reads and writes.
@@ -116,6 +154,7 @@ class PriceList {
       case WorkKind::kKernel:
         return kernel(work);
       case WorkKind::kProduct:
+        if (const auto pass = pass_of(work)) return convolution(work, *pass);
         return product(work);
       case WorkKind::kCopy:
         return copy(work);
@@ -149,6 +188,7 @@ class PriceList {
 
   WorkPrice kernel(const TraceWork& work) const {
     if (work.bytes_source != BytesSource::kOperator) return kernel_without_operator(work);
+    if (const auto shape = depthwise_of(work)) return at_convolution_rate(work, *shape, {});
     const OperatorRecord record{.name = work.operator_name,
                                 .shapes = work.shapes,
                                 .dtype = work.dtype,
@@ -163,9 +203,13 @@ class PriceList {
                                  : is_matmul(record)    ? WorkClass::kProducts
                                                         : WorkClass::kMemoryBound;
     const double share = memory_share(record, std::nullopt, rates_.gpu(), work.name);
-    return {
-        .seconds = operator_price(as_batch_of_groups(record), rates_, Dtype::kBf16, share).seconds,
-        .work_class = work_class};
+    const double seconds =
+        operator_price(as_batch_of_groups(record), rates_, Dtype::kBf16, share).seconds;
+    const double slowdown =
+        work_class == WorkClass::kAttention
+            ? attention_slowdown(record.name, {.mask = work.has_mask, .dropout = work.has_dropout})
+            : 1;
+    return {.seconds = seconds * slowdown, .work_class = work_class};
   }
 
   /// A product is bound by its FLOPs or by its bytes. A `rate` of 0 is not known.
@@ -216,6 +260,35 @@ class PriceList {
             .k = std::max<int64_t>(1, sizes[3]),
             .is_misaligned = work.is_misaligned && bytes_of_element(work.dtype) <= kWidest,
             .is_in_pairs = work.alignment >= kPair};
+  }
+
+  /// Few channels, groups and single channels are not bound by the product's rate.
+  WorkPrice convolution(const TraceWork& work, ConvolutionPass pass) const {
+    const std::vector<int64_t>& sizes = work.shapes.at(1);
+    const ConvolutionShape shape{.pass = pass,
+                                 .is_fp32 = bytes_of_element(work.dtype) > 2,
+                                 .groups = work.shapes[0][0],
+                                 .in = sizes.at(0),
+                                 .out = sizes.at(1),
+                                 .window = sizes.at(2),
+                                 .inputs = static_cast<double>(sizes.at(3)),
+                                 .outputs = static_cast<double>(sizes.at(4))};
+    return at_convolution_rate(work, shape, product(work));
+  }
+
+  /// `whole`: the price as the product.
+  WorkPrice at_convolution_rate(const TraceWork& work,
+                                const ConvolutionShape& shape,
+                                WorkPrice whole) const {
+    const ConvolutionRate rate = convolution_rate(shape, rates_.gpu());
+    if (rate.multiply_adds_per_second == 0) {
+      whole.seconds *= rate.slowdown;
+      return whole;
+    }
+    const double busy = shape.multiply_adds() / rate.multiply_adds_per_second * rates_.slowdown();
+    whole.seconds = std::max(busy + rates_.launch().kernel_seconds,
+                             memory_seconds(static_cast<double>(work.bytes), rate.memory_share));
+    return whole;
   }
 
   WorkPrice product(const TraceWork& work) const {

@@ -213,6 +213,7 @@ void ProgramRecorder::parameters_gathered(const at::RecordFunction& copy_out) {
 
 void ProgramRecorder::node_started(const at::RecordFunction& node) {
   tracker_.node_started(node);
+  trace_.node_started();
   memory_.node_started();
   backward_runs();
 }

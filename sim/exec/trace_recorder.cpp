@@ -33,14 +33,29 @@ struct TracedOperator {
   OperatorCall call;
   std::vector<TracedLaunch> launches;
   bool multiplied = false;  ///< by cuBLAS, which has its FLOPs
+  bool has_mask = false;    ///< of attention
+  bool has_dropout = false;
 };
+
+/// Of attention.
+void read_extras(c10::ArrayRef<c10::IValue> inputs, TracedOperator& running) {
+  const OperatorTraits& op = *running.call.op;
+  const auto given = [&](int argument) { return argument >= 0 && !inputs[argument].isNone(); };
+  running.has_mask = given(op.mask_argument) && inputs[op.mask_argument].isTensor() &&
+                     inputs[op.mask_argument].toTensor().defined();
+  running.has_dropout = given(op.dropout_argument) && inputs[op.dropout_argument].isDouble() &&
+                        inputs[op.dropout_argument].toDouble() > 0;
+}
 
 /// On this thread, outermost first.
 thread_local std::vector<TracedOperator> traced_operators;
-/// The outermost operator of this thread has asked the device for something.
-thread_local bool has_issued = false;
+/// Operators and nodes that this thread began since its last event, in iterations that are
+/// recorded.
+thread_local int64_t begun_operators = 0;
 /// This thread launches a CUDA graph, whose works the host asks for at once.
 thread_local bool is_launching_graph = false;
+/// ... and has asked for the first of them.
+thread_local bool has_launched_graph = false;
 /// Where the program was when it captured the work that this thread launches; null: nowhere.
 thread_local const Place* captured_here = nullptr;
 /// This thread is inside the stub of NCCL.
@@ -114,7 +129,9 @@ std::vector<TraceWork> works_of(const TracedOperator& running) {
                      .bytes = static_cast<int64_t>(share * static_cast<double>(call.bytes)),
                      .threads = static_cast<int64_t>(launch.threads),
                      .bytes_source = BytesSource::kOperator,
-                     .is_misaligned = call.is_misaligned});
+                     .is_misaligned = call.is_misaligned,
+                     .has_mask = running.has_mask,
+                     .has_dropout = running.has_dropout});
   }
   return works;
 }
@@ -144,6 +161,7 @@ void TraceRecorder::start(int64_t iteration) {
   const std::lock_guard lock(mutex_);
   iteration_ = iteration;
   worked_nanoseconds(iteration);
+  begun_operators = 0;
   if (events_.empty()) first_record_ = last_record_ + 1;
   recording_ = true;
 }
@@ -168,11 +186,16 @@ void TraceRecorder::forget() {
 }
 
 void TraceRecorder::operator_started(const at::RecordFunction& function, const OperatorTraits& op) {
-  if (traced_operators.empty()) has_issued = false;
+  if (recording_) ++begun_operators;
   traced_operators.push_back({.call = {.op = &op}});
   if (describes_operators() && !op.moves_no_data) {
     measure_inputs(function.inputs(), traced_operators.back().call);
+    read_extras(function.inputs(), traced_operators.back());
   }
+}
+
+void TraceRecorder::node_started() {
+  if (recording_) ++begun_operators;
 }
 
 void TraceRecorder::operator_finished(const at::RecordFunction& function) {
@@ -194,13 +217,13 @@ void TraceRecorder::operator_finished(const at::RecordFunction& function) {
 
 /// `is_issued`: the host had to do something for it.
 TraceRecorder::Event& TraceRecorder::add(TraceEventKind kind, int stream, bool is_issued) {
-  Event event{.kind = kind, .stream = stream, .place = tracker_.place_here()};
-  const bool is_new = traced_operators.empty() && !is_launching_graph;
-  if (is_issued && (is_new || !std::exchange(has_issued, true))) {
-    const bool is_dispatched =
-        !traced_operators.empty() && event.place.direction != estimator::Direction::kBackward;
-    event.issue = is_dispatched ? HostIssue::kForward : HostIssue::kBackward;
-  }
+  Event event{.kind = kind,
+              .stream = stream,
+              .place = tracker_.place_here(),
+              .operators = std::exchange(begun_operators, 0)};
+  const bool is_asked =
+      is_issued && !(is_launching_graph && std::exchange(has_launched_graph, true));
+  if (is_asked) event.issue = HostIssue::kCall;
   if (captured_here != nullptr) event.place = *captured_here;
   event.host_nanoseconds = worked_nanoseconds(iteration_);
   return events_.emplace_back(event);
@@ -372,7 +395,7 @@ void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
   if (event.kind == ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED) is_launching_graph = false;
   if (event.kind == ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH) {
     is_launching_graph = true;
-    if (traced_operators.empty()) has_issued = false;
+    has_launched_graph = false;
   }
   if (!recording_) return;
   const auto captured = captured_.find(event.captured);
@@ -519,6 +542,7 @@ std::optional<Trace> TraceRecorder::trace() const {
     trace.events.module.push_back(module->second);
     trace.events.direction.push_back(static_cast<int64_t>(event.place.direction));
     trace.events.issue.push_back(static_cast<int64_t>(event.issue));
+    trace.events.operators.push_back(event.operators);
     trace.events.host_nanoseconds.push_back(event.host_nanoseconds);
   }
   for (const auto& [input, calls] : inputs_) {

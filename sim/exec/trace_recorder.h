@@ -57,6 +57,8 @@ class TraceRecorder {
   void host_updated(int64_t bytes, bool is_fused);
 
   void operator_started(const at::RecordFunction& function, const OperatorTraits& op);
+  /// A node of autograd.
+  void node_started();
   void operator_finished(const at::RecordFunction& function);
   void device_event(const onerank_virtual_gpu_event& event);
   /// What the stub asks of the device between these two is no work of the program. `stream` is the
@@ -79,6 +81,7 @@ class TraceRecorder {
     int64_t item = 0;
     Place place;
     estimator::HostIssue issue = estimator::HostIssue::kNothing;
+    int64_t operators = 0;
     int64_t host_nanoseconds = 0;
   };
   /// A work of a CUDA graph, and where the program was when it was captured.

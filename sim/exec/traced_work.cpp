@@ -42,6 +42,21 @@ const char* direction_name(int cuda_memcpy_kind) {
   return estimator::kDeviceToDevice;
 }
 
+/// null: none.
+const char* convolution_name(onerank_virtual_gpu_convolution convolution) {
+  switch (convolution) {
+    case ONERANK_VIRTUAL_GPU_CONVOLUTION_FORWARD:
+      return estimator::kConvolutionForward;
+    case ONERANK_VIRTUAL_GPU_CONVOLUTION_BACKWARD_DATA:
+      return estimator::kConvolutionBackwardData;
+    case ONERANK_VIRTUAL_GPU_CONVOLUTION_BACKWARD_FILTER:
+      return estimator::kConvolutionBackwardFilter;
+    case ONERANK_VIRTUAL_GPU_NO_CONVOLUTION:
+      return nullptr;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::string readable_name(const char* mangled) {
@@ -66,11 +81,20 @@ std::string readable_name(const char* mangled) {
 TraceWork product_work(const onerank_virtual_gpu_product& product) {
   constexpr int kVectorBytes = 16;
   // cuBLAS is column-major: the product that PyTorch asked for is the transposed one.
+  std::vector<std::vector<int64_t>> shapes = {{product.batch, product.n, product.m, product.k}};
+  const char* convolution = convolution_name(product.convolution);
+  if (convolution != nullptr) {
+    shapes.push_back({product.channels_in,
+                      product.channels_out,
+                      product.window,
+                      product.inputs,
+                      product.outputs});
+  }
   return {.kind = WorkKind::kProduct,
-          .name = "cublas",
+          .name = convolution != nullptr ? convolution : "cublas",
           .dtype = dtype_name(product.type),
           .result_dtype = dtype_name(product.result_type),
-          .shapes = {{product.batch, product.n, product.m, product.k}},
+          .shapes = std::move(shapes),
           .flops = (is_complex(product.type) ? 8.0 : 2.0) * static_cast<double>(product.batch) *
                    static_cast<double>(product.m) * static_cast<double>(product.n) *
                    static_cast<double>(product.k),
@@ -107,7 +131,9 @@ TraceWork attention_work(const onerank_virtual_gpu_event& event,
                            value_products * static_cast<double>(attention.value_width)),
                  .bytes = attention.bytes,
                  .threads = static_cast<int64_t>(event.threads),
-                 .bytes_source = BytesSource::kOperator};
+                 .bytes_source = BytesSource::kOperator,
+                 .has_mask = attention.has_mask != 0,
+                 .has_dropout = attention.has_dropout != 0};
   if (attention.is_backward != 0) {
     work.operator_name += "_backward";
     work.shapes.insert(work.shapes.begin(),
@@ -117,6 +143,10 @@ TraceWork attention_work(const onerank_virtual_gpu_event& event,
 }
 
 TraceWork copy_work(const onerank_virtual_gpu_event& event) {
+  if (event.name != nullptr) {
+    return {
+        .kind = WorkKind::kKernel, .name = event.name, .bytes = static_cast<int64_t>(event.bytes)};
+  }
   return {.kind = WorkKind::kCopy,
           .name = direction_name(event.direction),
           .bytes = static_cast<int64_t>(event.bytes),

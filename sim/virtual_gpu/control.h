@@ -87,6 +87,13 @@ enum onerank_virtual_gpu_event_kind {
   ONERANK_VIRTUAL_GPU_MODULE_LOAD,  ///< the driver loads kernels that were compiled at run time
 };
 
+enum onerank_virtual_gpu_convolution {
+  ONERANK_VIRTUAL_GPU_NO_CONVOLUTION,
+  ONERANK_VIRTUAL_GPU_CONVOLUTION_FORWARD,
+  ONERANK_VIRTUAL_GPU_CONVOLUTION_BACKWARD_DATA,
+  ONERANK_VIRTUAL_GPU_CONVOLUTION_BACKWARD_FILTER,
+};
+
 /// A matrix product as cuBLAS was asked for it; see onerank_virtual_gpu_gemm. The types are
 /// numbers of cudaDataType.
 struct onerank_virtual_gpu_product {
@@ -106,6 +113,14 @@ struct onerank_virtual_gpu_product {
   /// Bytes that it reads and writes; 0: those of the three matrices. A convolution moves its three
   /// tensors, and reads each input for several rows.
   int64_t bytes;
+  /// Of a convolution of x to y; 0 in other products. Channels are those of a group, and the batch
+  /// is the groups.
+  enum onerank_virtual_gpu_convolution convolution;
+  int64_t channels_in;
+  int64_t channels_out;
+  int64_t window;  ///< elements of a channel's filter
+  int64_t inputs;  ///< elements of x
+  int64_t outputs;
 };
 
 /// Attention of every query to every key, or to those before it. The type is a number of
@@ -121,7 +136,9 @@ struct onerank_virtual_gpu_attention {
   int type;
   int is_causal;
   int is_backward;
-  int64_t bytes;  ///< that it reads and writes
+  int has_mask;     ///< a tensor is added to the scores
+  int has_dropout;  ///< of the weights
+  int64_t bytes;    ///< that it reads and writes
 };
 
 /// Fields that an event's kind does not need are 0 or null.
@@ -134,7 +151,7 @@ struct onerank_virtual_gpu_event {
   uint64_t bytes;     ///< of a copy or fill; of a kernel whose arguments tell what it moves
   int direction;      ///< of a copy: a number of cudaMemcpyKind
   int is_pageable;    ///< 1: a copy whose memory of the host is not page-locked
-  const char* name;   ///< of a kernel, mangled
+  const char* name;   ///< of a kernel, mangled; of a copy into another layout
   uint64_t blocks;    ///< of a kernel
   uint64_t threads;   ///< of a kernel, in all blocks
   /// What a kernel was given: the addresses of device memory (as a parameter, inside a structure,

@@ -216,7 +216,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, void* plan, void*) {
     std::memcpy(&note, notes->bytes.data() + i, sizeof note);
     has_tensor_cores = has_tensor_cores || note == kNoteTensorCore;
   }
-  run_graph(*work, node.number(kPlanWorkspaceBytes), has_tensor_cores, handle->stream);
+  run_graph(*work, has_tensor_cores, handle->stream);
   return CUDNN_STATUS_SUCCESS;
 }
 }

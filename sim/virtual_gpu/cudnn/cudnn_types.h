@@ -138,6 +138,7 @@ enum AttributeType : int {
 };
 
 inline constexpr int kNoteTensorCore = 0;  // CUDNN_NUMERICAL_NOTE_TENSOR_CORE
+inline constexpr int kPointwiseAdd = 0;
 inline constexpr int kPointwiseCompareGreaterOrEqual = 303;
 
 }  // namespace virtual_gpu::cudnn

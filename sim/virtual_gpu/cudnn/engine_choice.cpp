@@ -51,12 +51,43 @@ int64_t workspace_bytes(const Convolution& convolution) {
          copy_bytes(convolution.y);
 }
 
+bool is_product_as_it_lies(const Convolution& convolution) {
+  const TensorShape &x = convolution.x, &w = convolution.w, &y = convolution.y;
+  int64_t positions = 1;
+  for (std::size_t dim = 2; dim < x.dims.size(); ++dim) {
+    if (w.dims[dim] != 1 || x.dims[dim] != y.dims[dim]) return false;
+    positions *= x.dims[dim];
+  }
+  return convolution.groups() == 1 && positions * data_type_bytes(x.type) % kLoadBytes == 0;
+}
+
+/// The names that such kernels begin with on a GPU.
+const char* layout_kernel(const TensorShape& shape) {
+  const bool is_padded = shape.dims[1] != padded(shape.dims[1], shape.type);
+  const bool is_wide = data_type_bytes(shape.type) >= 4;
+  if (is_channels_last(shape)) return "cudnn::nhwcAddPaddingKernel";
+  if (is_padded) return "cudnn::nchwToNhwcKernel<padded>";
+  return is_wide ? "cudnn::nchwToNhwcKernel<float>" : "cudnn::nchwToNhwcKernel<half>";
+}
+
 /// Each channel for itself: bound by the memory, and computed without tensor cores.
 bool is_depthwise(const Convolution& convolution) {
   return convolution.w.dims[1] == 1 && convolution.x.dims[1] > 1;
 }
 
 }  // namespace
+
+std::vector<LayoutCopy> layout_copies(const Convolution& convolution) {
+  std::vector<LayoutCopy> copies;
+  if (is_depthwise(convolution) || is_product_as_it_lies(convolution)) return copies;
+  const auto add = [&](const TensorShape& shape, int64_t copied) {
+    if (copied > 0) copies.push_back({layout_kernel(shape), shape.bytes() + copied});
+  };
+  add(convolution.x, copy_bytes(convolution.x));
+  add(convolution.w, filter_copy_bytes(convolution.w));
+  add(convolution.y, copy_bytes(convolution.y));
+  return copies;
+}
 
 std::vector<EngineChoice> assumed_engines(const GraphWork& work) {
   if (!work.convolution || is_depthwise(*work.convolution)) return {{}};

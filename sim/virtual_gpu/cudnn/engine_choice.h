@@ -27,4 +27,14 @@ struct EngineChoice {
 /// workspace: that of attention is allocated by cuDNN's frontend, which is compiled into torch.
 std::vector<EngineChoice> assumed_engines(const GraphWork& work);
 
+/// A copy of one of a convolution's tensors into, or out of, the layout of tensor cores.
+struct LayoutCopy {
+  const char* kernel = "";
+  int64_t bytes = 0;  ///< read and written
+};
+
+/// The copies of a convolution that runs on tensor cores. Filters of one element without a stride
+/// are products of the tensors as they lie, if their images fill vector loads.
+std::vector<LayoutCopy> layout_copies(const Convolution& convolution);
+
 }  // namespace virtual_gpu::cudnn

@@ -101,7 +101,6 @@ std::optional<onerank_virtual_gpu_attention> attention_of(const std::vector<Matm
                                        .key_width = columns(queries),
                                        .value_width = columns(matmuls[1].b),
                                        .type = cuda_data_type(queries.type),
-                                       .is_causal = 0,
                                        .is_backward = matmuls.size() == kBackward};
 }
 
@@ -122,22 +121,43 @@ std::optional<onerank_virtual_gpu_attention> attention_of(const Node& operation)
                                        .key_width = columns(queries),
                                        .value_width = columns(values),
                                        .type = cuda_data_type(queries.type),
-                                       .is_causal = 0,
                                        .is_backward = is_backward};
 }
 
-/// Only masks of a diagonal compare in this way: those of padding ask for less.
-bool compares_positions(const Node& operation) {
+bool is_pointwise(const Node& operation, int mode) {
   if (operation.kind != Kind::kPointwiseOperation) return false;
   const NodePtr pointwise = operation.node(kPointwiseDescriptor);
-  return pointwise && pointwise->number(kPointwiseMode) == kPointwiseCompareGreaterOrEqual;
+  return pointwise && pointwise->number(kPointwiseMode) == mode;
+}
+
+bool is_in_memory(const Node& node) {
+  return node.kind == Kind::kTensor && node.number(kTensorIsVirtual) == 0 &&
+         node.number(kTensorIsByValue) == 0;
+}
+
+bool reads_or_writes_memory(const Node& operation) {
+  return std::any_of(
+      operation.attributes.begin(), operation.attributes.end(), [](const Attribute& attribute) {
+        return std::any_of(attribute.nodes.begin(), attribute.nodes.end(), [](const NodePtr& node) {
+          return is_in_memory(*node);
+        });
+      });
+}
+
+/// What an operation beside the products says of an attention.
+void describe(const Node& operation, onerank_virtual_gpu_attention& attention) {
+  // Only masks of a diagonal compare in this way: those of padding ask for less.
+  if (is_pointwise(operation, kPointwiseCompareGreaterOrEqual)) attention.is_causal = 1;
+  if (is_pointwise(operation, kPointwiseAdd) && reads_or_writes_memory(operation)) {
+    attention.has_mask = 1;
+  }
+  if (operation.kind == Kind::kRngOperation) attention.has_dropout = 1;
 }
 
 void count_bytes(const Node& operation, std::set<const Node*>& counted, GraphWork& work) {
   for (const Attribute& attribute : operation.attributes) {
     for (const NodePtr& node : attribute.nodes) {
-      if (node->kind != Kind::kTensor || !counted.insert(node.get()).second) continue;
-      if (node->number(kTensorIsVirtual) != 0 || node->number(kTensorIsByValue) != 0) continue;
+      if (!is_in_memory(*node) || !counted.insert(node.get()).second) continue;
       const TensorShape shape = shape_of(*node);
       work.bytes += shape.bytes();
       work.largest_tensor = std::max(work.largest_tensor, shape.elements());
@@ -183,17 +203,25 @@ onerank_virtual_gpu_product product_of(const Convolution& convolution) {
                                       .batch = groups,
                                       .type = cuda_data_type(x.type),
                                       .result_type = cuda_data_type(x.type),
-                                      .bytes = x.bytes() + w.bytes() + y.bytes()};
+                                      .bytes = x.bytes() + w.bytes() + y.bytes(),
+                                      .channels_in = in,
+                                      .channels_out = out,
+                                      .window = window,
+                                      .inputs = x.elements(),
+                                      .outputs = y.elements()};
   switch (convolution.pass) {
     case Pass::kForward:
+      product.convolution = ONERANK_VIRTUAL_GPU_CONVOLUTION_FORWARD;
       product.m = out;
       product.k = in * window;
       break;
     case Pass::kBackwardData:
+      product.convolution = ONERANK_VIRTUAL_GPU_CONVOLUTION_BACKWARD_DATA;
       product.m = in;
       product.k = out * window;
       break;
     case Pass::kBackwardFilter:
+      product.convolution = ONERANK_VIRTUAL_GPU_CONVOLUTION_BACKWARD_FILTER;
       product.m = in * window;
       product.n = out;
       product.k = positions;
@@ -206,12 +234,10 @@ std::optional<GraphWork> work_of(const Node& graph, int& unknown) {
   GraphWork work;
   std::vector<Matmul> matmuls;
   std::set<const Node*> counted;
-  bool is_causal = false;
   const Attribute* operations = graph.find(kGraphOperations);
   if (operations == nullptr) return work;
   for (const NodePtr& operation : operations->nodes) {
     count_bytes(*operation, counted, work);
-    is_causal = is_causal || compares_positions(*operation);
     if (const auto convolution = convolution_of(*operation)) {
       work.convolution = convolution;
     } else if (const auto matmul = matmul_of(*operation)) {
@@ -225,7 +251,7 @@ std::optional<GraphWork> work_of(const Node& graph, int& unknown) {
   }
   if (!work.attention) work.attention = attention_of(matmuls);
   if (work.attention) {
-    work.attention->is_causal = is_causal;
+    for (const NodePtr& operation : operations->nodes) describe(*operation, *work.attention);
     work.attention->bytes = work.bytes;
   } else {
     for (const Matmul& matmul : matmuls) work.products.push_back(product_of(matmul));

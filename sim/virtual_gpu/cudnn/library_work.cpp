@@ -5,6 +5,7 @@
 
 #include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudnn/engine_choice.h"
 
 namespace virtual_gpu::cudnn {
 namespace {
@@ -42,6 +43,16 @@ void run_attention(const onerank_virtual_gpu_attention& attention, cudaStream_t 
            stream);
 }
 
+void run_copy(const LayoutCopy& copy, cudaStream_t stream) {
+  run_work({.event = {.kind = ONERANK_VIRTUAL_GPU_COPY,
+                      .bytes = static_cast<uint64_t>(copy.bytes),
+                      .direction = kDeviceToDevice,
+                      .name = copy.kernel},
+            .gemm = {},
+            .effect = {}},
+           stream);
+}
+
 }  // namespace
 
 void run_kernel(const char* name, int64_t threads, cudaStream_t stream) {
@@ -62,24 +73,11 @@ void run_product(const onerank_virtual_gpu_product& product, cudaStream_t stream
            stream);
 }
 
-void run_copy(int64_t bytes, cudaStream_t stream) {
-  run_work({.event = {.kind = ONERANK_VIRTUAL_GPU_COPY,
-                      .bytes = static_cast<uint64_t>(bytes),
-                      .direction = kDeviceToDevice},
-            .gemm = {},
-            .effect = {}},
-           stream);
-}
-
-void run_graph(const GraphWork& work,
-               int64_t workspace_bytes,
-               bool has_tensor_cores,
-               cudaStream_t stream) {
+void run_graph(const GraphWork& work, bool has_tensor_cores, cudaStream_t stream) {
   if (work.convolution) {
-    // The workspace holds the tensors in the layout of tensor cores.
-    constexpr int64_t kSmallest = 1 << 20;
-    const int64_t copied = std::min(workspace_bytes, work.bytes);
-    if (has_tensor_cores && copied > kSmallest) run_copy(copied, stream);
+    if (has_tensor_cores) {
+      for (const LayoutCopy& copy : layout_copies(*work.convolution)) run_copy(copy, stream);
+    }
     onerank_virtual_gpu_product product = product_of(*work.convolution);
     product.uses_tf32 = product.type == kFloat && has_tensor_cores;
     run_product(product, stream);

@@ -10,12 +10,7 @@ namespace virtual_gpu::cudnn {
 /// A kernel that belongs to the library. `name` must live as long as the process.
 void run_kernel(const char* name, int64_t threads, cudaStream_t stream);
 void run_product(const onerank_virtual_gpu_product& product, cudaStream_t stream);
-/// A copy of `bytes` into another layout.
-void run_copy(int64_t bytes, cudaStream_t stream);
-/// A graph that a plan with these facts executes.
-void run_graph(const GraphWork& work,
-               int64_t workspace_bytes,
-               bool has_tensor_cores,
-               cudaStream_t stream);
+/// A graph that a plan executes, with tensor cores or without.
+void run_graph(const GraphWork& work, bool has_tensor_cores, cudaStream_t stream);
 
 }  // namespace virtual_gpu::cudnn

@@ -71,7 +71,7 @@ TEST_F(ProgramRooflineTest, CountsLayersAsOneModule) {
 TEST_F(ProgramRooflineTest, CallsAHostThatIsLateALaunch) {
   TracedRank rank(0, 8);
   for (int i = 0; i < 10; ++i) {
-    rank.compute(0, 0, HostIssue::kForward);
+    rank.compute(0, 0, HostIssue::kCall);
     rank.profile.trace->works.back() = {.name = "small"};
   }
   rank.profile.device.gpu = "h100-sxm";

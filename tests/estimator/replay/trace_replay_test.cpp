@@ -86,21 +86,21 @@ TEST(TraceReplay, AWaitForARecordOfTheIterationBeforeIsOne) {
 
 TEST(TraceReplay, AHostThatIsSlowerThanItsGpuIsTheIteration) {
   TracedRank rank(0);
-  for (int i = 0; i < 10; ++i) rank.compute(0, 1e-6, HostIssue::kForward);
-  for (int i = 0; i < 10; ++i) rank.compute(0, 1e-6, HostIssue::kBackward);
-  const LaunchCost launch{.host_forward_seconds = 40e-6, .host_backward_seconds = 20e-6};
+  for (int i = 0; i < 10; ++i) rank.compute(0, 1e-6, HostIssue::kCall, 4);
+  for (int i = 0; i < 10; ++i) rank.compute(0, 1e-6, HostIssue::kNothing, 2);
+  const LaunchCost launch{.host_call_seconds = 30e-6, .host_operator_seconds = 5e-6};
   EXPECT_NEAR(iteration_of(rank, launch), 600e-6, 1e-12);
   EXPECT_NEAR(replay({rank.played()}, launch).front().host_seconds, 600e-6, 1e-12);
 }
 
 TEST(TraceReplay, AHostThatWaitsIssuesNothingUntilThen) {
-  const LaunchCost launch{.host_forward_seconds = 1};
+  const LaunchCost launch{.host_call_seconds = 1};
   const auto with_wait = [&](void (*wait)(TracedRank&)) {
     TracedRank rank(0);
-    rank.compute(0, 10, HostIssue::kForward);
+    rank.compute(0, 10, HostIssue::kCall);
     rank.record(0);
     if (wait != nullptr) wait(rank);
-    rank.compute(0, 1, HostIssue::kForward);
+    rank.compute(0, 1, HostIssue::kCall);
     return iteration_of(rank, launch);
   };
   EXPECT_DOUBLE_EQ(with_wait(nullptr), 11);  // the host is ahead

@@ -44,8 +44,13 @@ class TracedRank {
     return static_cast<int64_t>(profile.program->communicators.size()) - 1;
   }
 
-  void compute(int64_t stream, double seconds, HostIssue issue = HostIssue::kNothing) {
+  /// `operators`: begun before it.
+  void compute(int64_t stream,
+               double seconds,
+               HostIssue issue = HostIssue::kNothing,
+               int64_t operators = 0) {
     launch(stream, {.name = "kernel"}, seconds, issue);
+    profile.trace->events.operators.back() = operators;
   }
   void collective(int64_t stream, int64_t communicator, double seconds) {
     launch(stream,
@@ -112,6 +117,7 @@ class TracedRank {
     events.module.push_back(0);
     events.direction.push_back(0);
     events.issue.push_back(static_cast<int64_t>(issue));
+    events.operators.push_back(0);
     events.host_nanoseconds.push_back(0);
   }
 };

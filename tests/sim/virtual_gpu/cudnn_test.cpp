@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/virtual_gpu/control.h"
@@ -151,21 +152,64 @@ TEST(Cudnn, OffersSinglePrecisionWithAndWithoutTensorCores) {
   EXPECT_EQ(Chosen(image, filter, image, true, kBfloat16).engines(), 1);
 }
 
-TEST(Cudnn, TellsAConvolutionAsTheProductAsWhichItIsComputed) {
-  static std::vector<onerank_virtual_gpu_product> products;
-  products.clear();
-  Chosen chosen({32, 64, 56, 56}, {128, 64, 3, 3}, {32, 128, 28, 28}, true, kBfloat16);
+struct Executed {
+  std::vector<onerank_virtual_gpu_product> products;
+  std::vector<std::pair<std::string, uint64_t>> copies;  ///< into other layouts, with their bytes
+};
+
+Executed execute(void* plan) {
+  Executed found;
   cudnnHandle_t handle = nullptr;
   cudnnCreate(&handle);
   onerank_virtual_gpu_set_event_sink(
-      [](const onerank_virtual_gpu_event* event, void*) {
-        if (event->kind == ONERANK_VIRTUAL_GPU_PRODUCT) products.push_back(*event->product);
+      [](const onerank_virtual_gpu_event* event, void* context) {
+        Executed& all = *static_cast<Executed*>(context);
+        if (event->kind == ONERANK_VIRTUAL_GPU_PRODUCT) all.products.push_back(*event->product);
+        if (event->kind == ONERANK_VIRTUAL_GPU_COPY) {
+          all.copies.emplace_back(event->name, event->bytes);
+        }
       },
-      nullptr);
-  EXPECT_EQ(cudnnBackendExecute(handle, chosen.plan(), nullptr), 0);
+      &found);
+  EXPECT_EQ(cudnnBackendExecute(handle, plan, nullptr), 0);
   onerank_virtual_gpu_set_event_sink([](const onerank_virtual_gpu_event*, void*) {}, nullptr);
   cudnnDestroy(handle);
+  return found;
+}
+
+TEST(Cudnn, CopiesEachTensorThatTensorCoresCannotRead) {
+  const std::vector<int64_t> image = {64, 64, 56, 56}, filter = {64, 64, 3, 3};
+  constexpr uint64_t kImage = 2ull * 64 * 64 * 56 * 56, kFilter = 2ull * 64 * 64 * 9;
+  constexpr const char* kName = "cudnn::nchwToNhwcKernel<half>";
+  const auto copies = [](const std::vector<int64_t>& x,
+                         const std::vector<int64_t>& w,
+                         const std::vector<int64_t>& y,
+                         bool channels_last) {
+    return execute(Chosen(x, w, y, channels_last, kBfloat16).plan()).copies;
+  };
+  EXPECT_THAT(copies(image, filter, image, false),
+              ElementsAre(std::pair(kName, 2 * kImage),
+                          std::pair(kName, 2 * kFilter),
+                          std::pair(kName, 2 * kImage)));
+  EXPECT_THAT(copies(image, filter, image, true), testing::IsEmpty());
+  EXPECT_THAT(copies(image, {64, 64, 1, 1}, image, false), testing::IsEmpty());
+  // 49 positions do not fill vector loads.
+  EXPECT_EQ(copies({64, 64, 7, 7}, {64, 64, 1, 1}, {64, 64, 7, 7}, false).size(), 2u);
+  // Three channels, of which tensor cores read eight.
+  EXPECT_THAT(copies({64, 3, 224, 224}, {64, 3, 7, 7}, {64, 64, 112, 112}, true),
+              testing::Contains(testing::Key("cudnn::nhwcAddPaddingKernel")));
+}
+
+TEST(Cudnn, TellsAConvolutionAsTheProductAsWhichItIsComputed) {
+  const auto products =
+      execute(Chosen({32, 64, 56, 56}, {128, 64, 3, 3}, {32, 128, 28, 28}, true, kBfloat16).plan())
+          .products;
   ASSERT_EQ(products.size(), 1u);
+  EXPECT_EQ(products[0].convolution, ONERANK_VIRTUAL_GPU_CONVOLUTION_FORWARD);
+  EXPECT_EQ(products[0].channels_in, 64);
+  EXPECT_EQ(products[0].channels_out, 128);
+  EXPECT_EQ(products[0].window, 9);
+  EXPECT_EQ(products[0].inputs, 32 * 64 * 56 * 56);
+  EXPECT_EQ(products[0].outputs, 32 * 128 * 28 * 28);
   EXPECT_EQ(products[0].n, 32 * 28 * 28);
   EXPECT_EQ(products[0].m, 128);
   EXPECT_EQ(products[0].k, 64 * 9);
