@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -34,16 +33,6 @@ int64_t domain_size(const ClusterConfig& cluster, const Gpu& gpu, const Link& in
   return machine * machines_together(cluster.nodes, gpu.nvlink_domain_gpus / machine);
 }
 
-/// Ranks of the group that lie in one block of `block` ranks, in the worst case.
-int64_t ranks_together(const RankGroup& group, int64_t block) {
-  int64_t together = 1;
-  for (const RankSpan& span : group.spans) {
-    const int64_t reach = span.stride * span.count;  // groups of the kind start at multiples of it
-    together *= std::clamp<int64_t>(std::gcd(block, reach) / span.stride, 1, span.count);
-  }
-  return together;
-}
-
 }  // namespace
 
 const Gpu& gpu_of(const ClusterConfig& cluster) {
@@ -62,6 +51,7 @@ Fabric fabric_of(const ClusterConfig& cluster) {
   fabric.gpu_cuda_name = gpu.cuda_name;
   fabric.compute_capability = std::lround(10 * gpu.capability());
   fabric.nics_behind_cpu = gpu.nics_behind_cpu;
+  fabric.gpus = cluster.world_size();
   fabric.machine_gpus = cluster.gpus_per_node;
   fabric.domain_gpus = domain_size(cluster, gpu, fabric.intra);
   fabric.nics_per_gpu =
@@ -89,10 +79,10 @@ Fabric fabric_of(const Plan& plan) {
 
 GroupPlacement place(const RankGroup& group, const Fabric& fabric) {
   GroupPlacement placement{.ranks = group.size()};
-  placement.ranks_per_domain = ranks_together(group, fabric.domain_gpus);
-  placement.ranks_per_machine = ranks_together(group, fabric.machine_gpus);
+  placement.ranks_per_domain = fabric.domains().ranks_together(group);
+  placement.ranks_per_machine = fabric.machines().ranks_together(group);
   placement.ranks_per_pod =
-      fabric.pod_gpus == 0 ? placement.ranks : ranks_together(group, fabric.pod_gpus);
+      fabric.pod_gpus == 0 ? placement.ranks : fabric.pods().ranks_together(group);
   return placement;
 }
 

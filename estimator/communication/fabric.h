@@ -7,23 +7,29 @@
 // between pods.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "estimator/communication/measured_collectives.h"
 #include "estimator/communication/nccl_channels.h"
+#include "estimator/communication/rank_blocks.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/plan/plan.h"
 
 namespace estimator {
 
+/// How far apart two ranks lie.
+enum class Distance { kInDomain, kInPod, kAcrossPods };
+
 struct Fabric {
   Link intra;  ///< rates of one GPU's port
   Link inter;  ///< rates of one NIC
   std::string gpu_cuda_name;
   int64_t compute_capability = 90;  ///< times ten
+  int64_t gpus = 0;  ///< of the job
   int64_t machine_gpus = 1;
   int64_t domain_gpus = 1;  ///< of the job
   double nics_per_gpu = 1;
@@ -40,11 +46,17 @@ struct Fabric {
   /// the NICs fairly.
   double network_bytes_per_second() const { return inter.achieved_bytes_per_second * nics_per_gpu; }
 
-  bool same_domain(int64_t rank, int64_t other) const {
-    return rank / domain_gpus == other / domain_gpus;
-  }
+  RankBlocks machines() const { return {.size = machine_gpus, .ranks = gpus}; }
+  RankBlocks domains() const { return {.size = domain_gpus, .ranks = gpus}; }
+  RankBlocks pods() const { return {.size = pod_gpus, .ranks = gpus}; }  ///< where there are any
+
+  bool same_domain(int64_t rank, int64_t other) const { return domains().together(rank, other); }
   bool same_pod(int64_t rank, int64_t other) const {
-    return pod_gpus == 0 || rank / pod_gpus == other / pod_gpus;
+    return pod_gpus == 0 || pods().together(rank, other);
+  }
+  Distance distance(int64_t rank, int64_t other) const {
+    if (same_domain(rank, other)) return Distance::kInDomain;
+    return same_pod(rank, other) ? Distance::kInPod : Distance::kAcrossPods;
   }
 };
 
@@ -60,7 +72,7 @@ Fabric fabric_of(const Plan& plan);
 const Gpu& gpu_of(const ClusterConfig& cluster);
 
 /// How many ranks of a group share a machine, a domain and a pod. It describes the worst-placed
-/// group of its kind.
+/// group of its kind, or the group itself where its place is known (groups of a program).
 struct GroupPlacement {
   int64_t ranks = 1;
   int64_t ranks_per_domain = 1;
@@ -68,6 +80,8 @@ struct GroupPlacement {
   int64_t ranks_per_pod = ranks;
 
   int64_t domains() const { return (ranks + ranks_per_domain - 1) / ranks_per_domain; }
+  /// Ranks that reach each other without the spine. A domain may be larger than a pod.
+  int64_t ranks_off_spine() const { return std::max(ranks_per_pod, ranks_per_domain); }
 };
 
 /// The placement of a group. The work grows with the number of spans, not of ranks. If a group is

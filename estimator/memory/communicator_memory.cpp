@@ -236,7 +236,8 @@ FrameworkCommunicators framework_of(const RankProfile& profile) {
 RankGroup pair_of(const RankGroup& group, int64_t rank, int64_t peer) {
   const int64_t other = group.member(peer);
   return {.first = std::min(rank, other),
-          .spans = {{.count = 2, .stride = std::abs(other - rank)}}};
+          .spans = {{.count = 2, .stride = std::abs(other - rank)}},
+          .place_is_known = true};
 }
 
 /// Each of the pipeline's peers in a communicator of its own.

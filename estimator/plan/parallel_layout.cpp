@@ -83,7 +83,9 @@ RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
   // of the rest alike.
   const RankSpan of_instance{data_ / instances_, data_stride_};
   const RankSpan instances{instances_, of_instance.count * data_stride_};
-  const RankSpan ends{pipeline_ > 1 ? 2 : 1, pipeline.stride * std::max<int64_t>(pipeline_ - 1, 1)};
+  const RankSpan ends{.count = pipeline_ > 1 ? 2 : 1,
+                      .stride = pipeline.stride * std::max<int64_t>(pipeline_ - 1, 1),
+                      .period = pipeline.distance()};
 
   const auto spans = [&]() -> std::vector<RankSpan> {
     switch (kind) {

@@ -82,6 +82,9 @@ constexpr bool is_of_replicas(GroupKind kind) {
 struct RankSpan {
   int64_t count = 1;
   int64_t stride = 1;
+  int64_t period = 0;  ///< from a group of the kind to the next; 0: stride * count
+
+  int64_t distance() const { return period > 0 ? period : stride * count; }
   bool operator==(const RankSpan&) const = default;
 };
 
@@ -91,6 +94,8 @@ struct RankGroup {
   GroupKind kind = GroupKind::kWorld;
   int64_t first = 0;
   std::vector<RankSpan> spans;
+  /// Whether `first` says where these ranks lie. Else the group stands for all groups of its kind.
+  bool place_is_known = false;
 
   int64_t size() const;
   /// Global rank of member `index` (0 <= index < size()).

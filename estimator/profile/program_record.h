@@ -91,7 +91,8 @@ inline bool is_placed(const CommunicatorRecord& communicator) {
 inline RankGroup group_of(const CommunicatorRecord& communicator) {
   const int64_t stride = is_placed(communicator) ? communicator.rank_stride : 1;
   return {.first = is_placed(communicator) ? communicator.first_rank : 0,
-          .spans = {{.count = communicator.size, .stride = stride}}};
+          .spans = {{.count = communicator.size, .stride = stride}},
+          .place_is_known = is_placed(communicator)};
 }
 
 /// A value that the host read from the device although nothing had computed it. The answer was

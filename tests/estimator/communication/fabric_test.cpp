@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
+#include "estimator/profile/program_record.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
@@ -93,23 +96,100 @@ TEST(Placement, OfTheMetaLayout) {
   EXPECT_EQ(placed(GroupKind::kWorld).domains(), 2048);
 }
 
-RankGroup group_of(std::vector<RankSpan> spans) { return {.spans = std::move(spans)}; }
+RankGroup spanned(std::vector<RankSpan> spans) { return {.spans = std::move(spans)}; }
 
 TEST(Placement, OfSpansThatFillPartOfAnDomain) {
   Fabric fabric;
   fabric.domain_gpus = 8;
-  EXPECT_EQ(place(group_of({{4, 2}}), fabric).ranks_per_domain, 4);
-  EXPECT_EQ(place(group_of({{8, 2}}), fabric).ranks_per_domain, 4);
-  EXPECT_EQ(place(group_of({{2, 2}, {4, 4}}), fabric).ranks_per_domain, 4);
-  EXPECT_EQ(place(group_of({{5, 16}}), fabric).ranks_per_domain, 1);
+  EXPECT_EQ(place(spanned({{4, 2}}), fabric).ranks_per_domain, 4);
+  EXPECT_EQ(place(spanned({{8, 2}}), fabric).ranks_per_domain, 4);
+  EXPECT_EQ(place(spanned({{2, 2}, {4, 4}}), fabric).ranks_per_domain, 4);
+  EXPECT_EQ(place(spanned({{5, 16}}), fabric).ranks_per_domain, 1);
 }
 
 TEST(Placement, OfAGroupThatStraddlesCountsItsSmallestPiece) {
   Fabric fabric;
   fabric.domain_gpus = 8;
-  EXPECT_EQ(place(group_of({{6, 1}}), fabric).ranks_per_domain,
+  EXPECT_EQ(place(spanned({{6, 1}}), fabric).ranks_per_domain,
             2);  // ranks 6-11: two of six on the first
-  EXPECT_EQ(place(group_of({{6, 1}}), fabric).domains(), 3);
+  EXPECT_EQ(place(spanned({{6, 1}}), fabric).domains(), 3);
+}
+
+Plan staged_plan(int64_t nodes, int64_t gpus, Json parallelism) {
+  return small_plan({{"cluster", {{"nodes", nodes}, {"gpus_per_node", gpus}}},
+                     {"model", {{"num_layers", 24}}},
+                     {"parallelism", std::move(parallelism)},
+                     {"training", {{"global_batch_size", 24}}}});
+}
+
+GroupPlacement placed_ends(const Plan& plan) {
+  return place(ParallelLayout(plan.parallelism).group(GroupKind::kEmbedding, 0), fabric_of(plan));
+}
+
+TEST(Placement, OfTheFirstAndTheLastStageOfOneMachineIsInside) {
+  EXPECT_EQ(placed_ends(staged_plan(1, 4, {{"pipeline", 4}})).domains(), 1);
+  EXPECT_EQ(placed_ends(staged_plan(1, 8, {{"pipeline", 8}})).domains(), 1);
+  EXPECT_EQ(placed_ends(staged_plan(1, 6, {{"pipeline", 6}})).domains(), 1);
+  EXPECT_EQ(placed_ends(staged_plan(1, 8, {{"tensor", 2}, {"pipeline", 4}})).domains(), 1);
+  EXPECT_EQ(placed_ends(staged_plan(4, 4, {{"pipeline", 4}})).domains(), 2);
+}
+
+// Pipelines of six neighbouring ranks on machines of eight: ranks 6 and 10 have a border between
+// them.
+TEST(Placement, OfTheFirstAndTheLastStageIsThatOfThePipelineThatAMachineCuts) {
+  const Json parallelism = {{"tensor", 2}, {"pipeline", 3}, {"use_tp_pp_dp_mapping", true}};
+  EXPECT_EQ(placed_ends(staged_plan(3, 8, parallelism)).domains(), 2);
+  EXPECT_EQ(placed_ends(staged_plan(4, 6, parallelism)).domains(), 1);
+}
+
+/// Domains of the group of `count` ranks from `first` on, every `stride`th, on machines of eight.
+int64_t domains_of_known(int64_t first, int64_t count, int64_t stride) {
+  Fabric fabric;
+  fabric.domain_gpus = 8;
+  return place({.first = first, .spans = {{count, stride}}, .place_is_known = true}, fabric)
+      .domains();
+}
+
+TEST(Placement, OfAGroupWhosePlaceIsKnownIsItsOwn) {
+  EXPECT_EQ(domains_of_known(0, 2, 3), 1);
+  EXPECT_EQ(domains_of_known(6, 2, 4), 2);
+  EXPECT_EQ(domains_of_known(0, 6, 1), 1);
+  EXPECT_EQ(domains_of_known(6, 6, 1), 3);   // two of six on the first machine
+  EXPECT_EQ(domains_of_known(4, 12, 1), 3);  // four, eight: as if each held four
+  EXPECT_EQ(domains_of_known(1, 4, 16), 4);
+  EXPECT_EQ(domains_of_known(0, 3, 6), 3);  // 0 and 6, 12: as if each held one
+}
+
+TEST(Placement, OfGroupsOfAProgramIsKnownWhereTheirRanksAre) {
+  CommunicatorRecord record{.name = "", .size = 2, .rank = 0, .first_rank = 3, .rank_stride = 4};
+  EXPECT_TRUE(group_of(record).place_is_known);
+  record.first_rank = -1;
+  EXPECT_FALSE(group_of(record).place_is_known);
+}
+
+// Every layout against its members, one by one: no group has fewer ranks in a domain than said, and
+// groups that no border cuts are inside.
+TEST(Placement, OfEveryKindIsNeverBetterThanTheMembersAre) {
+  for (const bool mapping : {false, true}) {
+    for (const auto& [nodes, tensor, pipeline] :
+         {std::tuple{3, 2, 3}, {3, 2, 4}, {3, 1, 6}, {3, 1, 12}, {2, 2, 8}, {1, 1, 8}}) {
+      const Plan plan = staged_plan(
+          nodes,
+          8,
+          {{"tensor", tensor}, {"pipeline", pipeline}, {"use_tp_pp_dp_mapping", mapping}});
+      const Fabric fabric = fabric_of(plan);
+      const ParallelLayout layout(plan.parallelism);
+      for (const auto& [kind, name] : enum_names(GroupKind{})) {
+        bool all_inside = true;
+        for (int64_t rank = 0; rank < layout.world_size(); ++rank) {
+          const RankGroup group = layout.group(kind, rank);
+          all_inside = all_inside && fabric.same_domain(group.first, group.member(group.size() - 1));
+        }
+        EXPECT_EQ(place(layout.group(kind, 0), fabric).domains() == 1, all_inside)
+            << name << " of " << nodes << " machines, tp " << tensor << ", pp " << pipeline;
+      }
+    }
+  }
 }
 
 }  // namespace
