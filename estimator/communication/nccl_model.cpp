@@ -243,7 +243,7 @@ NcclBelief nccl_belief(const NcclOption& option,
   const bool blackwell_nvls_tree =
       option.algorithm == kNvlsTree && topology.compute_capability >= 100;
   if (is_all_reduce(kind) && (option.algorithm == kTree || blackwell_nvls_tree)) {
-    gbps *= nccl_tables().tree_correction.at(option.protocol, bytes);
+    gbps *= nccl_tables().tree_correction.at(option.algorithm, option.protocol, bytes);
   }
   const int64_t channels = option.channels.running();
   if (option.algorithm == kRing && option.protocol == kSimple && topology.nodes > 1 &&

@@ -32,13 +32,14 @@ double NcclLatencies::at(NcclAlgorithm algorithm, NcclProtocol protocol) const {
   throw std::logic_error("unknown algorithm");
 }
 
-double NcclTreeCorrection::at(NcclProtocol protocol, int64_t bytes) const {
+double NcclTreeCorrection::at(NcclAlgorithm algorithm, NcclProtocol protocol, int64_t bytes) const {
   if (bytes < 64) return 1;
   const auto row = static_cast<std::size_t>(std::bit_width(static_cast<uint64_t>(bytes) >> 6) - 1);
   const std::vector<double>& column = protocol == NcclProtocol::kLl      ? ll
                                       : protocol == NcclProtocol::kLl128 ? ll128
                                                                          : simple;
-  return row < column.size() ? column[row] : 1;
+  const std::size_t rows = column.size() - (algorithm == NcclAlgorithm::kTree ? 1 : 0);
+  return row < rows ? column[row] : 1;
 }
 
 const NcclGeneration& NcclTables::generation(int64_t compute_capability) const {

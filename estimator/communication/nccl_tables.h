@@ -77,12 +77,13 @@ void visit_fields(Visitor& visit, NcclGeneration& row) {
   visit("channel_speeds_across", row.channel_speeds_across, "tried by the search, more nodes");
 }
 
-/// Factors for the bandwidth of a tree; the index is floor(log2(bytes / 64)).
+/// Factors for the bandwidth of a tree; the index is floor(log2(bytes / 64)). tuning.cc applies all
+/// of them to NVLS trees, but the last one (from 512 MiB on) not to plain trees.
 struct NcclTreeCorrection {
   std::vector<double> ll, ll128, simple;
 
   /// 1 outside the table.
-  double at(NcclProtocol protocol, int64_t bytes) const;
+  double at(NcclAlgorithm algorithm, NcclProtocol protocol, int64_t bytes) const;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, NcclTreeCorrection& row) {

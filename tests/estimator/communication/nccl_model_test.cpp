@@ -242,10 +242,31 @@ TEST(NcclChoice, OverPcieHasNoLl128) {
 // floor(log2(1 MiB / 64)) = 14.
 TEST(NcclTables, TreesAreCorrectedBySize) {
   const NcclTreeCorrection& correction = nccl_tables().tree_correction;
-  EXPECT_DOUBLE_EQ(correction.at(kLl, kMiB), 0.5);
-  EXPECT_DOUBLE_EQ(correction.at(kLl128, kMiB), 0.6);
-  EXPECT_DOUBLE_EQ(correction.at(kSimple, 63), 1);
-  EXPECT_DOUBLE_EQ(correction.at(kSimple, kGiB), 1);
+  EXPECT_DOUBLE_EQ(correction.at(kTree, kLl, kMiB), 0.5);
+  EXPECT_DOUBLE_EQ(correction.at(kTree, kLl128, kMiB), 0.6);
+  EXPECT_DOUBLE_EQ(correction.at(kTree, kSimple, 63), 1);
+  EXPECT_DOUBLE_EQ(correction.at(kNvlsTree, kSimple, kGiB), 1);
+}
+
+// tuning.cc: a tree with logSize < 23, an NVLS tree with logSize < 24; 512 MiB is 2^23 x 64.
+TEST(NcclTables, TheLastCorrectionIsOfNvlsTreesAlone) {
+  const NcclTreeCorrection& correction = nccl_tables().tree_correction;
+  EXPECT_DOUBLE_EQ(correction.at(kTree, kSimple, 512 * kMiB - 1), 0.9);
+  EXPECT_DOUBLE_EQ(correction.at(kTree, kSimple, 512 * kMiB), 1);
+  EXPECT_DOUBLE_EQ(correction.at(kNvlsTree, kSimple, kGiB - 1), 0.9);
+}
+
+// 64 machines of 8 A100, one 200 Gb/s card each: a tree with Simple.
+TEST(NcclChoice, OfATreeDoesNotGetFasterAtAGibibyte) {
+  const NcclTopology topology = a100(64);
+  const auto us = [&](int64_t bytes) {
+    const NcclOption choice = nccl_choice(CollectiveKind::kAllReduce, topology, bytes);
+    EXPECT_EQ(to_string(choice.algorithm), "tree") << bytes;
+    EXPECT_EQ(to_string(choice.protocol), "simple") << bytes;
+    return nccl_belief(choice, CollectiveKind::kAllReduce, topology, bytes).us();
+  };
+  EXPECT_LT(us(1023 * kMiB), us(kGiB));
+  EXPECT_GT(us(512 * kMiB), 0);
 }
 
 }  // namespace
