@@ -48,19 +48,43 @@ double link_slowdown(const Link& link) {
   return std::max(1.0, kShareOfRings * link.nccl_bytes_per_second / link.achieved_bytes_per_second);
 }
 
-/// How much longer the network takes than NCCL believes: other groups on the same NICs, the spine,
-/// and links that move less than their nominal speed.
-double network_slowdown(const GroupPlacement& placement, const Fabric& fabric) {
-  if (placement.domains() == 1) return 1;
+/// How much longer a group takes beside the other groups on the same NICs than alone.
+double nic_slowdown(const GroupPlacement& placement, const Fabric& fabric) {
   const VisibleNics nics = visible_nics(placement, fabric);
   const double believed = static_cast<double>(nics.count) * nics.bytes_per_second;
   const double own = static_cast<double>(placement.ranks_per_domain) * fabric.nics_per_gpu *
                      fabric.inter.nccl_bytes_per_second;
-  const bool leaves_pod = placement.ranks_per_pod < placement.ranks;
-  const double domains_of_pod = static_cast<double>(placement.ranks_per_pod) /
-                                static_cast<double>(placement.ranks_per_domain);
-  const double spine = leaves_pod ? fabric.spine_oversubscription / domains_of_pod : 1;
-  return std::max(1.0, believed / own) * std::max(1.0, spine) * link_slowdown(fabric.inter);
+  return std::max(1.0, believed / own);
+}
+
+/// How much longer the network takes than NCCL believes: other groups on the same NICs, the spine,
+/// and links that move less than their nominal speed.
+double network_slowdown(const GroupPlacement& placement, const Fabric& fabric) {
+  if (placement.domains() == 1) return 1;
+  return nic_slowdown(placement, fabric) * spine_slowdown(placement, fabric) *
+         link_slowdown(fabric.inter);
+}
+
+/// How much longer the network takes than in a measurement of one group, which had the NICs alone
+/// and left no pod.
+double slowdown_of_measured(const CollectiveCall& call,
+                            const GroupPlacement& placement,
+                            const Fabric& fabric) {
+  if (placement.domains() == 1) return 1;
+  const bool in_pairs = call.kind == CollectiveKind::kAllToAll;
+  return nic_slowdown(placement, fabric) * (in_pairs ? spine_slowdown_of_pairs(placement, fabric)
+                                                     : spine_slowdown(placement, fabric));
+}
+
+/// Where the network is slower than measured, as long as so many more bytes took.
+CollectiveTime measured_time(const MeasuredCollective& curve,
+                             const CollectiveCall& call,
+                             double slowdown) {
+  const auto bytes = static_cast<int64_t>(static_cast<double>(call.bytes) * slowdown);
+  return {curve.seconds(bytes),
+          slowdown == 1 ? Source::kMeasured : Source::kComputed,
+          curve.origin,
+          std::nullopt};
 }
 
 /// Share of the modelled bandwidth that is reached.
@@ -123,7 +147,7 @@ double option_seconds(const NcclOption& option,
 double messages_seconds(const CollectiveCall& call,
                         const GroupPlacement& placement,
                         const Fabric& fabric) {
-  if (is_message(call.kind)) return message_seconds(call.bytes, placement.domains() == 1, fabric);
+  if (is_message(call.kind)) return ring_message_seconds(call.bytes, placement, fabric);
   return all_to_all_seconds(call.bytes, placement, fabric);
 }
 
@@ -153,7 +177,7 @@ CollectiveTime collective_time(const CollectiveCall& call,
                                const Fabric& fabric) {
   if (placement.ranks <= 1) return {};
   if (const MeasuredCollective* curve = measured_for(call, placement, fabric)) {
-    return {curve->seconds(call.bytes), Source::kMeasured, curve->origin, std::nullopt};
+    return measured_time(*curve, call, slowdown_of_measured(call, placement, fabric));
   }
   const double floor = floor_us(placement.domains() > 1 ? fabric.inter : fabric.intra);
   if (!has_nccl_algorithms(call.kind)) {
@@ -186,11 +210,12 @@ double collective_seconds(const CollectiveCall& call,
 }
 
 double send_seconds(int64_t bytes, int64_t from_rank, int64_t to_rank, const Fabric& fabric) {
-  const bool near = fabric.same_domain(from_rank, to_rank);
-  const double spine = fabric.same_pod(from_rank, to_rank) ? 1 : fabric.spine_oversubscription;
-  const auto felt_bytes = static_cast<int64_t>(static_cast<double>(bytes) * spine);
-  return floor_us(near ? fabric.intra : fabric.inter) * kMicrosecond +
-         message_seconds(felt_bytes, near, fabric);
+  return send_seconds(bytes, fabric.distance(from_rank, to_rank), fabric);
+}
+
+double send_seconds(int64_t bytes, Distance distance, const Fabric& fabric) {
+  const Link& link = distance == Distance::kInDomain ? fabric.intra : fabric.inter;
+  return floor_us(link) * kMicrosecond + message_seconds(bytes, distance, fabric);
 }
 
 }  // namespace estimator

@@ -1,7 +1,9 @@
 // Seconds of a collective, as NCCL would run it.
 //
 // 1. If the fabric has a measured curve (nccl-tests) of the same collective over the same group,
-//    that curve gives the time.
+//    that curve gives the time. It was of one group. Where other groups share the NICs with it, or
+//    the group leaves its pod, the time is what the curve says of as many times more bytes, and
+//    counts as computed.
 // 2. Else NCCL's own model (nccl_model.h) chooses algorithm and protocol, and gives latency and
 //    bandwidth. Fits to measurements (collective_fit.h) add what the model leaves out: a shortest
 //    time for the rendezvous, the share of the bandwidth that is reached at a size, and for NVLS
@@ -32,7 +34,7 @@ namespace estimator {
 struct CollectiveTime {
   double seconds = 0;
   Source source = Source::kComputed;  ///< computed, or measured
-  std::string origin;                 ///< the file with the measurement; "" if computed
+  std::string origin;                 ///< the file with the measurement; "" without one
   std::optional<NcclOption> option;   ///< what NCCL runs; empty for calls made of messages
 };
 
@@ -48,12 +50,15 @@ int64_t busy_multiprocessors(const CollectiveCall& call,
                              const GroupPlacement& placement,
                              const Fabric& fabric);
 
-/// Seconds of `call` in `group`. A send or recv goes over the network unless the whole group lies
-/// in one NVLink domain; send_seconds() is for two known ranks.
+/// Seconds of `call` in `group`. A send or recv is one of a ring (ring_message_seconds);
+/// send_seconds() is for two known ranks.
 double collective_seconds(const CollectiveCall& call, const RankGroup& group, const Fabric& fabric);
 
 /// Seconds from the start of the send until the message is received, between two known ranks.
 double send_seconds(int64_t bytes, int64_t from_rank, int64_t to_rank, const Fabric& fabric);
+
+/// The same between two ranks so far from each other.
+double send_seconds(int64_t bytes, Distance distance, const Fabric& fabric);
 
 /// The group as NCCL's tuner sees it.
 NcclTopology nccl_topology(const GroupPlacement& placement, const Fabric& fabric);

@@ -9,8 +9,6 @@
 namespace estimator {
 namespace {
 
-constexpr double kPostSeconds = 1e-6;  // NCCL's getNetOverhead on a CPU of Intel
-
 double hop_seconds(const NcclLatencies& hop) {
   constexpr auto kRing = NcclAlgorithm::kRing;
   constexpr auto kSimple = NcclProtocol::kSimple;
@@ -27,14 +25,47 @@ double latency_across() { return hop_seconds(nccl_tables().network_latency); }
 /// Without NVLink, bytes for a NIC also pass the GPU's PCIe link.
 bool is_nic_behind_link(const Fabric& fabric) { return fabric.intra.kind != "nvlink"; }
 
+double seconds_in_domain(int64_t bytes, const Fabric& fabric) {
+  return latency_in_domain(fabric) +
+         static_cast<double>(bytes) / fabric.intra.achieved_bytes_per_second;
+}
+
+double seconds_across(int64_t bytes, double network_bytes_per_second, const Fabric& fabric) {
+  const double link = fabric.intra.achieved_bytes_per_second;
+  const double rate = is_nic_behind_link(fabric) ? std::min(network_bytes_per_second, link)
+                                                 : network_bytes_per_second;
+  return latency_across() + static_cast<double>(bytes) / rate;
+}
+
 }  // namespace
 
-double message_seconds(int64_t bytes, bool in_domain, const Fabric& fabric) {
-  const auto size = static_cast<double>(bytes);
-  const double link = fabric.intra.achieved_bytes_per_second;
-  if (in_domain) return latency_in_domain(fabric) + size / link;
-  const double network = fabric.network_bytes_per_second();
-  return latency_across() + size / (is_nic_behind_link(fabric) ? std::min(network, link) : network);
+double spine_slowdown(const GroupPlacement& placement, const Fabric& fabric) {
+  if (placement.ranks_off_spine() >= placement.ranks) return 1;
+  const double domains_of_pod = static_cast<double>(placement.ranks_off_spine()) /
+                                static_cast<double>(placement.ranks_per_domain);
+  return std::max(1.0, fabric.spine_oversubscription / domains_of_pod);
+}
+
+double spine_slowdown_of_pairs(const GroupPlacement& placement, const Fabric& fabric) {
+  const auto beyond = [&](int64_t ranks) { return static_cast<double>(placement.ranks - ranks); };
+  if (placement.domains() == 1) return 1;
+  return std::max(1.0,
+                  fabric.spine_oversubscription * beyond(placement.ranks_off_spine()) /
+                      beyond(placement.ranks_per_domain));
+}
+
+double message_seconds(int64_t bytes, Distance distance, const Fabric& fabric) {
+  if (distance == Distance::kInDomain) return seconds_in_domain(bytes, fabric);
+  const double spine = distance == Distance::kAcrossPods ? fabric.spine_oversubscription : 1;
+  return seconds_across(bytes, fabric.network_bytes_per_second() / spine, fabric);
+}
+
+double ring_message_seconds(int64_t bytes, const GroupPlacement& placement, const Fabric& fabric) {
+  if (placement.domains() == 1) return seconds_in_domain(bytes, fabric);
+  const double shares = static_cast<double>(placement.ranks_per_domain) * fabric.nics_per_gpu;
+  const double nics = std::min(shares, std::max(1.0, fabric.nics_per_gpu));
+  const double network = nics * fabric.inter.achieved_bytes_per_second;
+  return seconds_across(bytes, network / spine_slowdown(placement, fabric), fabric);
 }
 
 double all_to_all_seconds(int64_t bytes, const GroupPlacement& placement, const Fabric& fabric) {
@@ -46,11 +77,10 @@ double all_to_all_seconds(int64_t bytes, const GroupPlacement& placement, const 
       latency_in_domain(fabric) + through_link / fabric.intra.achieved_bytes_per_second;
   if (placement.domains() == 1) return inside;
   const double network = fabric.network_bytes_per_second();
-  const double in_pod = static_cast<double>(placement.ranks_per_pod);
-  const double through_nic = (n - together) * part / network;
-  const double through_spine = (n - in_pod) * part * fabric.spine_oversubscription / network;
+  const double through_nic =
+      (n - together) * part / network * spine_slowdown_of_pairs(placement, fabric);
   const double outside =
-      latency_across() + (n - together) * kPostSeconds + std::max(through_nic, through_spine);
+      latency_across() + (n - together) * kPostMicroseconds * kMicrosecond + through_nic;
   return std::max(inside, outside);
 }
 

@@ -12,6 +12,9 @@
 
 namespace estimator {
 
+/// To post one operation of the network, on CPUs that are not AMD's (getNetOverhead in tuning.cc).
+constexpr double kPostMicroseconds = 1;
+
 /// In NCCL's order: when two times are equal, the first one wins.
 enum class NcclAlgorithm { kTree, kRing, kCollNetDirect, kCollNetChain, kNvls, kNvlsTree, kPat };
 constexpr std::array<EnumName<NcclAlgorithm>, 7> enum_names(NcclAlgorithm) {

@@ -33,7 +33,6 @@ double sent_bytes(const CollectiveCall& call, double ranks, bool nvls) {
 }
 
 PortBytes bytes_of(const CollectiveCall& call, const GroupPlacement& placement, bool nvls) {
-  if (is_message(call.kind)) return message_bytes(call.bytes, placement.domains() == 1);
   const auto n = static_cast<double>(placement.ranks);
   const auto together = static_cast<double>(placement.ranks_per_domain);
   const double sent = sent_bytes(call, n, nvls);

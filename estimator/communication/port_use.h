@@ -8,9 +8,9 @@
 //   (1 + 1/n) S  all-reduce by NVLS                            scatter, all-to-all
 //   S            broadcast, reduce, message
 //
-// A ring or tree with g ranks in a domain leaves the domain once: the share 1/g of a rank's bytes
-// goes over its NICs and the rest over its link, at the pace of the NICs. Without NVLink the two
-// are one port, because bytes for a NIC also pass the GPU's PCIe link.
+// A ring (of messages, too) or tree with g ranks in a domain leaves the domain once: the share 1/g
+// of a rank's bytes goes over its NICs and the rest over its link, at the pace of the NICs. Without
+// NVLink the two are one port, because bytes for a NIC also pass the GPU's PCIe link.
 //
 // Calls that run at the same time share a port fairly: together they never take less time on a port
 // than the sum of their bytes takes. The two directions of a port do not slow each other.

@@ -337,7 +337,7 @@ class PriceList {
       if (message.peer == record.rank) continue;  // a copy within the device
       const int way = message.is_send ? 1 : 0;
       seconds[way] += message_seconds(
-          message.bytes, fabric_.same_domain(own, group.member(message.peer)), fabric_);
+          message.bytes, fabric_.distance(own, group.member(message.peer)), fabric_);
       bytes[way] += message.bytes;
       ++peers[way];
     }

@@ -400,5 +400,64 @@ TEST(OversubscribedSpine, SlowsAMessageBetweenPods) {
       send_seconds(bytes, 0, 8, pods_of(1)) / send_seconds(bytes, 0, 8, pods_of(2)), 7, 0.05);
 }
 
+/// Racks of 18 machines of four, each rack over several pods.
+Fabric racks_over_pods(int64_t nodes, int64_t nodes_per_pod, double oversubscription) {
+  return fabric_of(small_plan({{"cluster",
+                                {{"gpu", "gb200"},
+                                 {"nodes", nodes},
+                                 {"gpus_per_node", 4},
+                                 {"nodes_per_pod", nodes_per_pod},
+                                 {"spine_oversubscription", oversubscription}}},
+                               {"training", {{"global_batch_size", 4 * nodes}}}}));
+}
+
+TEST(OversubscribedSpine, IsNotOnTheWayInsideAnNvlinkDomain) {
+  const Fabric racks = racks_over_pods(36, 2, 16);
+  EXPECT_DOUBLE_EQ(send_seconds(kGiB, 0, 71, racks),
+                   send_seconds(kGiB, 0, 71, racks_over_pods(36, 18, 1)));
+}
+
+// A ring leaves each rack once, whatever the pods are: at most four times as slow.
+TEST(OversubscribedSpine, SlowsRacksThatSpanPodsByNoMoreThanItself) {
+  const auto seconds = [](CollectiveKind kind, const Fabric& fabric) {
+    return collective_seconds(call_of(kind, 16 * kGiB), ranks(144), fabric);
+  };
+  for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllToAll}) {
+    const double alone = seconds(kind, racks_over_pods(36, 18, 1));
+    const double over = seconds(kind, racks_over_pods(36, 2, 4));
+    EXPECT_GT(over / alone, 1.5);
+    EXPECT_LT(over / alone, 4.001);
+    EXPECT_DOUBLE_EQ(over, seconds(kind, racks_over_pods(36, 18, 4)));
+  }
+}
+
+/// A message from each rank of a ring to the next.
+double ring_send_seconds(const GroupPlacement& placement, const Fabric& fabric) {
+  return collective_time(call_of(CollectiveKind::kSend, 4 * kGiB), placement, fabric).seconds;
+}
+
+// Of two ranks in a machine one sends out of it, and has the card of both: 48 GB/s of 50.
+TEST(RingMessages, LeaveADomainOnceOverTheNicsOfItsRanks) {
+  const auto fabric = [](int64_t nics) {
+    return fabric_of(
+        small_plan({{"cluster", {{"nodes", 2}, {"gpus_per_node", 8}, {"nics_per_node", nics}}},
+                    {"training", {{"global_batch_size", 16}}}}));
+  };
+  constexpr double kSeconds = 4.0 * kGiB / 48e9;
+  EXPECT_NEAR(ring_send_seconds({4, 2}, fabric(4)), kSeconds, 0.01 * kSeconds);
+  EXPECT_NEAR(ring_send_seconds({4, 2}, fabric(1)), 4 * kSeconds, 0.02 * kSeconds);
+  EXPECT_NEAR(ring_send_seconds({16, 8}, fabric(1)), kSeconds, 0.01 * kSeconds);
+  // The GPU at the border does not reach the cards of the others.
+  EXPECT_NEAR(ring_send_seconds({16, 8}, fabric(8)), kSeconds, 0.01 * kSeconds);
+}
+
+// As for rings of collectives: one of the domains of a pod sends out of it.
+TEST(RingMessages, FeelTheSpine) {
+  const double alone = ring_send_seconds({4, 1}, fabric_with("h100-sxm"));
+  EXPECT_NEAR(ring_send_seconds({4, 1, 1, 1}, pods_of(1)) / alone, 7, 0.01);
+  EXPECT_NEAR(ring_send_seconds({4, 1, 1, 2}, pods_of(2)) / alone, 3.5, 0.01);
+  EXPECT_DOUBLE_EQ(ring_send_seconds({4, 1, 1, 4}, pods_of(4)), alone);
+}
+
 }  // namespace
 }  // namespace estimator

@@ -148,5 +148,34 @@ TEST(BusBandwidth, HasItsFactorByCollective) {
   EXPECT_DOUBLE_EQ(bus_bytes_per_second(CollectiveKind::kBroadcast, 8, 800, 1), 800);
 }
 
+/// Two ranks on two machines, as a file measured them alone.
+CollectiveTime beside_others(const Json& cluster,
+                             CollectiveKind kind = CollectiveKind::kAllReduce) {
+  Json changes = {{"cluster", {{"nodes", 2}}}, {"training", {{"global_batch_size", 16}}}};
+  changes["cluster"].merge_patch(cluster);
+  Fabric fabric = fabric_of(small_plan(changes));
+  MeasuredCollective alone = line();
+  alone.kind = kind;
+  alone.ranks = alone.machines = 2;
+  fabric.measured = {alone};
+  const int64_t per_pod = fabric.pod_gpus > 0 ? 1 : 2;
+  return collective_time({.kind = kind, .dtype = "", .bytes = 2 * kMiB},
+                         {.ranks = 2, .ranks_per_domain = 1, .ranks_per_pod = per_pod},
+                         fabric);
+}
+
+TEST(MeasuredCollective, OfOneGroupIsAsSlowForSeveralAsSoManyMoreBytes) {
+  const CollectiveTime alone = beside_others({{"nics_per_node", 8}});
+  EXPECT_EQ(alone.source, Source::kMeasured);
+  EXPECT_NEAR(alone.seconds, 40e-6, 1e-12);
+  const CollectiveTime shared = beside_others({{"nics_per_node", 1}});
+  EXPECT_EQ(shared.source, Source::kComputed);
+  EXPECT_EQ(shared.origin, "f");
+  EXPECT_NEAR(shared.seconds, 4 * 80e-6, 1e-12);  // 16 MiB
+  const Json pods = {{"nics_per_node", 1}, {"nodes_per_pod", 1}, {"spine_oversubscription", 8}};
+  EXPECT_NEAR(beside_others(pods).seconds, 32 * 80e-6, 1e-12);  // 128 MiB
+  EXPECT_NEAR(beside_others(pods, CollectiveKind::kAllToAll).seconds, 32 * 80e-6, 1e-12);
+}
+
 }  // namespace
 }  // namespace estimator

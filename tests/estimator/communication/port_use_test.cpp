@@ -83,5 +83,15 @@ TEST(PortUse, OfAMessageIsOfThePortBetweenItsRanks) {
   EXPECT_EQ(far.link, 0);
 }
 
+// A ring of 2 x 2 ranks with 24 MB each: half of the messages go over NVLink.
+TEST(PortUse, OfARingOfMessagesIsOfBothPorts) {
+  const PortUse use = port_use(call_of(CollectiveKind::kSend, 24 * kMegabyte),
+                               {4, 2},
+                               {.seconds = 1e-3},
+                               h100_fabric({{"nodes", 2}}));
+  EXPECT_NEAR(use.nic, 0.25, 1e-12);
+  EXPECT_NEAR(use.link, 0.012 / 370 / 1e-3, 1e-12);
+}
+
 }  // namespace
 }  // namespace estimator

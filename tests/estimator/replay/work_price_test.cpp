@@ -345,8 +345,9 @@ TEST_F(WorkPriceTest, OfMessagesIsThatOfTheSlowerDirection) {
                                {.is_send = false, .bytes = 1 << 24, .peer = from}}})
         .seconds;
   };
-  EXPECT_DOUBLE_EQ(exchange(1, 7), message_seconds(1 << 24, true, fabric_) + launch());
-  EXPECT_DOUBLE_EQ(exchange(1, 15), message_seconds(1 << 24, false, fabric_) + launch());
+  EXPECT_DOUBLE_EQ(exchange(1, 7),
+                   message_seconds(1 << 24, Distance::kInDomain, fabric_) + launch());
+  EXPECT_DOUBLE_EQ(exchange(1, 15), message_seconds(1 << 24, Distance::kInPod, fabric_) + launch());
 }
 
 TEST_F(WorkPriceTest, SaysWhatAWorkOccupies) {
