@@ -6,6 +6,7 @@
 #include <string>
 
 #include "estimator/base/files.h"
+#include "estimator/base/units.h"
 #include "estimator/plan/frameworks.h"
 
 namespace estimator {
@@ -17,20 +18,27 @@ const Link& link_named(const std::string& name) {
   return *link;
 }
 
-/// How many of a job's machines lie in each NVLink domain, which has room for `most`: the largest
-/// number that divides the job equally. NVIDIA's own runs ask Slurm for such segments of racks
-/// (Megatron-Bridge @067f987, scripts/performance/utils/executors.py).
-int64_t machines_together(int64_t machines, int64_t most) {
-  int64_t together = std::clamp<int64_t>(most, 1, machines);
-  while (machines % together != 0) --together;
-  return together;
+/// The largest number of machines, up to `most`, that divides the job equally.
+int64_t equal_share(int64_t machines, int64_t most) {
+  int64_t share = most;
+  while (machines % share != 0) --share;
+  return share;
 }
 
-/// Whole machines of one NVLink domain where switches join them, or one machine.
-int64_t domain_size(const ClusterConfig& cluster, const Gpu& gpu, const Link& intra) {
+/// The NVLink domains of a job: machines alone, or where switches join machines, racks.
+RankBlocks domains_of(const ClusterConfig& cluster, const Gpu& gpu, const Link& intra) {
   const int64_t machine = cluster.gpus_per_node;
-  if (!intra.spans_machines) return machine;
-  return machine * machines_together(cluster.nodes, gpu.nvlink_domain_gpus / machine);
+  RankBlocks domains{.size = machine, .ranks = cluster.world_size(), .unit = machine};
+  if (!intra.spans_machines) return domains;
+  const int64_t room = std::clamp<int64_t>(gpu.nvlink_domain_gpus / machine, 1, cluster.nodes);
+  const int64_t equal = equal_share(cluster.nodes, room);
+  if (2 * equal >= room) {
+    domains.size = machine * equal;
+  } else {
+    domains.unequal = divide_up(cluster.nodes, room);
+    domains.size = machine * (cluster.nodes / domains.unequal);
+  }
+  return domains;
 }
 
 }  // namespace
@@ -53,7 +61,9 @@ Fabric fabric_of(const ClusterConfig& cluster) {
   fabric.nics_behind_cpu = gpu.nics_behind_cpu;
   fabric.gpus = cluster.world_size();
   fabric.machine_gpus = cluster.gpus_per_node;
-  fabric.domain_gpus = domain_size(cluster, gpu, fabric.intra);
+  const RankBlocks domains = domains_of(cluster, gpu, fabric.intra);
+  fabric.domain_gpus = domains.size;
+  fabric.unequal_domains = domains.unequal;
   fabric.nics_per_gpu =
       static_cast<double>(cluster.nics_per_node) / static_cast<double>(cluster.gpus_per_node);
   if (cluster.nodes_per_pod && *cluster.nodes_per_pod < cluster.nodes) {

@@ -3,8 +3,10 @@
 // GPUs form domains. Inside a domain every GPU reaches every other over the intra link: the NVLink
 // or PCIe of one machine, or an NVLink domain that spans several machines, as in NVL72. Of each
 // such domain the job takes equally many machines: 64 machines of 4 GPUs lie in four racks, 16 in
-// each. NICs join the domains: at full bandwidth inside a pod, and over an oversubscribed spine
-// between pods.
+// each. NVIDIA's own runs ask Slurm for such segments of racks (Megatron-Bridge @067f987,
+// scripts/performance/utils/executors.py). If that would fill less than half of a rack, the job
+// lies in as few racks as hold it, as evenly as can be: 19 machines are 9 and 10 (assumed). NICs
+// join the domains: at full bandwidth inside a pod, and over an oversubscribed spine between pods.
 #pragma once
 
 #include <algorithm>
@@ -29,9 +31,10 @@ struct Fabric {
   Link inter;  ///< rates of one NIC
   std::string gpu_cuda_name;
   int64_t compute_capability = 90;  ///< times ten
-  int64_t gpus = 0;  ///< of the job
+  int64_t gpus = 0;                 ///< of the job
   int64_t machine_gpus = 1;
-  int64_t domain_gpus = 1;  ///< of the job
+  int64_t domain_gpus = 1;      ///< of the job; of the smallest domain
+  int64_t unequal_domains = 0;  ///< how many, where they have unequally many machines
   double nics_per_gpu = 1;
   int64_t pod_gpus = 0;  ///< 0: one pod holds everything
   double spine_oversubscription = 1;
@@ -47,7 +50,9 @@ struct Fabric {
   double network_bytes_per_second() const { return inter.achieved_bytes_per_second * nics_per_gpu; }
 
   RankBlocks machines() const { return {.size = machine_gpus, .ranks = gpus}; }
-  RankBlocks domains() const { return {.size = domain_gpus, .ranks = gpus}; }
+  RankBlocks domains() const {
+    return {.size = domain_gpus, .ranks = gpus, .unequal = unequal_domains, .unit = machine_gpus};
+  }
   RankBlocks pods() const { return {.size = pod_gpus, .ranks = gpus}; }  ///< where there are any
 
   bool same_domain(int64_t rank, int64_t other) const { return domains().together(rank, other); }

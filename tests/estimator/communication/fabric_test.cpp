@@ -40,7 +40,7 @@ Plan racks_plan(int64_t nodes, const Json& cluster = Json::object()) {
 }
 
 // A rack has 18 machines. 16 fill one rack in part; of 64 there are 16 in each of four, of 20 ten
-// in each of two; 19 cannot be divided.
+// in each of two.
 TEST(Fabric, RacksHoldEquallyManyMachinesOfTheJob) {
   const auto of_domain = [](int64_t nodes) { return fabric_of(racks_plan(nodes)).domain_gpus; };
   EXPECT_EQ(of_domain(16), 64);
@@ -48,7 +48,36 @@ TEST(Fabric, RacksHoldEquallyManyMachinesOfTheJob) {
   EXPECT_EQ(of_domain(18), 72);
   EXPECT_EQ(of_domain(64), 64);
   EXPECT_EQ(of_domain(20), 40);
-  EXPECT_EQ(of_domain(19), 4);
+  EXPECT_EQ(of_domain(50), 40);
+}
+
+// 19 machines are 9 and 10; 37 are 12, 12 and 13.
+TEST(Fabric, RacksHoldMachinesThatCannotBeDividedAsEvenlyAsCanBe) {
+  const Fabric two = fabric_of(racks_plan(19));
+  EXPECT_EQ(two.domain_gpus, 36);
+  EXPECT_TRUE(two.same_domain(0, 35));
+  EXPECT_FALSE(two.same_domain(35, 36));
+  EXPECT_TRUE(two.same_domain(36, 75));
+  const Fabric three = fabric_of(racks_plan(37));
+  EXPECT_EQ(three.domain_gpus, 48);
+  EXPECT_FALSE(three.same_domain(47, 48));
+  EXPECT_FALSE(three.same_domain(95, 96));
+  EXPECT_TRUE(three.same_domain(96, 147));
+  EXPECT_EQ(fabric_of(racks_plan(307)).domain_gpus, 68);  // 17 or 18
+}
+
+TEST(Placement, OnUnequalRacksIsThatOfTheSmallest) {
+  const Plan plan = racks_plan(19);
+  const Fabric fabric = fabric_of(plan);
+  const ParallelLayout layout(plan.parallelism);
+  EXPECT_EQ(place(layout.group(GroupKind::kWorld, 0), fabric).ranks_per_domain, 36);
+  const auto known = [&](int64_t first, int64_t count, int64_t stride) {
+    return place({.first = first, .spans = {{count, stride}}, .place_is_known = true}, fabric)
+        .ranks_per_domain;
+  };
+  EXPECT_EQ(known(0, 19, 4), 9);
+  EXPECT_EQ(known(36, 10, 4), 10);
+  EXPECT_EQ(known(32, 2, 4), 1);
 }
 
 // gcd(72, 64) is 8, but all 64 are in one rack.
