@@ -87,6 +87,17 @@ Fabric fabric_of(const Plan& plan) {
   return fabric;
 }
 
+Distance farthest_pair(const RankSpan& span, int64_t from, int64_t to, const Fabric& fabric) {
+  const int64_t low = std::min(from, to), high = std::max(from, to);
+  const int64_t offset = low * span.stride;
+  const int64_t length = (high - low + 1) * span.stride;  // groups begin at any rank of a stride
+  const auto cut = [&](const RankBlocks& blocks) {
+    return blocks.cut(offset, length, span.distance());
+  };
+  if (!cut(fabric.domains())) return Distance::kInDomain;
+  return fabric.pod_gpus > 0 && cut(fabric.pods()) ? Distance::kAcrossPods : Distance::kInPod;
+}
+
 GroupPlacement place(const RankGroup& group, const Fabric& fabric) {
   GroupPlacement placement{.ranks = group.size()};
   placement.ranks_per_domain = fabric.domains().ranks_together(group);

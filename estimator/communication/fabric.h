@@ -65,6 +65,10 @@ struct Fabric {
   }
 };
 
+/// How far two members of groups of one kind lie apart, in the group where they are farthest: the
+/// ones with the indices `from` and `to` of a group of this one span.
+Distance farthest_pair(const RankSpan& span, int64_t from, int64_t to, const Fabric& fabric);
+
 /// The fabric of a resolved cluster. Reads the files of measured collectives that it names.
 /// Throws std::logic_error for a name that is not in the database, and UserError for a damaged
 /// file.

@@ -22,9 +22,11 @@ int64_t RankBlocks::shortest_piece(int64_t period) const {
 }
 
 bool RankBlocks::cut(int64_t offset, int64_t length, int64_t period) const {
-  if (period >= ranks) return !together(offset, offset + length - 1);
-  const int64_t piece = shortest_piece(period);
-  return offset % piece + length > piece;
+  const int64_t unlike = unequal == 0 ? size / std::gcd(size, period) : divide_up(ranks, period);
+  for (int64_t i = 0, begin = offset; i < unlike && begin < ranks; ++i, begin += period) {
+    if (!together(begin, begin + length - 1)) return true;
+  }
+  return false;
 }
 
 /// A stretch that no border cuts holds the whole group.

@@ -24,7 +24,7 @@ struct RankBlocks {
   int64_t begin(int64_t block) const;
   bool together(int64_t rank, int64_t other) const { return of(rank) == of(other); }
 
-  /// Whether a border lies in one of the stretches of `length` ranks that begin at offset,
+  /// Whether a border lies in one of the job's stretches of `length` ranks that begin at offset,
   /// offset + period, offset + 2 period, ...
   bool cut(int64_t offset, int64_t length, int64_t period) const;
 

@@ -14,13 +14,14 @@ namespace {
 
 using Durations = std::vector<ChunkDuration>;
 
-/// What one stage sends to another, and where the two lie.
+/// What one stage sends to another; as long as in the pipeline where the two are farthest apart.
 struct Transfer {
   int64_t bytes = 0;
-  int64_t from_rank = 0, to_rank = 0;
+  int64_t from_stage = 0, to_stage = 0;
 
-  double seconds(const Fabric& fabric) const {
-    return bytes == 0 || from_rank == to_rank ? 0 : send_seconds(bytes, from_rank, to_rank, fabric);
+  double seconds(const RankSpan& pipeline, const Fabric& fabric) const {
+    if (bytes == 0 || from_stage == to_stage) return 0;
+    return send_seconds(bytes, farthest_pair(pipeline, from_stage, to_stage, fabric), fabric);
   }
 };
 
@@ -97,12 +98,11 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
   Durations durations;
   durations.reserve(static_cast<std::size_t>(shape.virtual_stages()));
   const int64_t last_piece = shape.virtual_stages() - 1;
+  const RankSpan pipeline = layout.group(GroupKind::kPipeline, 0).spans.front();
   for (int64_t s = 0; s < shape.stages; ++s) {
     const StageTime& stage = stages[static_cast<std::size_t>(s)];
-    const auto transfer = [&](int64_t bytes, int64_t to_piece) {
-      return Transfer{bytes,
-                      layout.rank({.pipeline = s}),
-                      layout.rank({.pipeline = stage_of(shape, to_piece)})};
+    const auto send_seconds_to = [&](int64_t to_piece, int64_t bytes) {
+      return Transfer{bytes, s, stage_of(shape, to_piece)}.seconds(pipeline, fabric);
     };
     for (int64_t c = 0; c < shape.chunks; ++c) {
       const ChunkTime& chunk = stage.chunks[static_cast<std::size_t>(c)];
@@ -111,12 +111,10 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
                              .backward_seconds = chunk.backward.total_seconds(),
                              .last_backward_added_seconds = chunk.reduction.backward_added_seconds};
       if (piece < last_piece) {
-        duration.send_forward_seconds =
-            transfer(stage.send_forward_bytes, piece + 1).seconds(fabric);
+        duration.send_forward_seconds = send_seconds_to(piece + 1, stage.send_forward_bytes);
       }
       if (piece > 0) {
-        duration.send_backward_seconds =
-            transfer(stage.send_backward_bytes, piece - 1).seconds(fabric);
+        duration.send_backward_seconds = send_seconds_to(piece - 1, stage.send_backward_bytes);
       }
       durations.push_back(duration);
     }

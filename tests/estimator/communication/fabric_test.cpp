@@ -212,10 +212,53 @@ TEST(Placement, OfEveryKindIsNeverBetterThanTheMembersAre) {
         bool all_inside = true;
         for (int64_t rank = 0; rank < layout.world_size(); ++rank) {
           const RankGroup group = layout.group(kind, rank);
-          all_inside = all_inside && fabric.same_domain(group.first, group.member(group.size() - 1));
+          all_inside =
+              all_inside && fabric.same_domain(group.first, group.member(group.size() - 1));
         }
         EXPECT_EQ(place(layout.group(kind, 0), fabric).domains() == 1, all_inside)
             << name << " of " << nodes << " machines, tp " << tensor << ", pp " << pipeline;
+      }
+    }
+  }
+}
+
+Distance farthest_stages(const Plan& plan, int64_t from, int64_t to) {
+  const RankGroup pipeline = ParallelLayout(plan.parallelism).group(GroupKind::kPipeline, 0);
+  return farthest_pair(pipeline.spans.front(), from, to, fabric_of(plan));
+}
+
+// Ranks 7 and 8 are stages 1 and 2 of the second pipeline of six.
+TEST(FarthestPair, IsThatOfThePipelineThatAMachineCuts) {
+  const Json inside = {{"pipeline", 6}, {"use_tp_pp_dp_mapping", true}};
+  EXPECT_EQ(farthest_stages(staged_plan(3, 8, inside), 0, 1), Distance::kInDomain);
+  EXPECT_EQ(farthest_stages(staged_plan(3, 8, inside), 1, 2), Distance::kInPod);
+  EXPECT_EQ(farthest_stages(staged_plan(3, 8, inside), 2, 1), Distance::kInPod);
+  for (int64_t stage = 0; stage < 5; ++stage) {
+    EXPECT_EQ(farthest_stages(staged_plan(4, 6, inside), stage, stage + 1), Distance::kInDomain);
+  }
+}
+
+// Every pair of stages of every layout, against all its ranks.
+TEST(FarthestPair, IsTheFarthestOfAllRanks) {
+  for (const bool mapping : {false, true}) {
+    for (const auto& [nodes, tensor, pipeline] :
+         {std::tuple{3, 2, 3}, {3, 1, 4}, {3, 1, 6}, {3, 2, 12}, {2, 1, 8}, {6, 4, 12}}) {
+      Plan plan = staged_plan(
+          nodes,
+          8,
+          {{"tensor", tensor}, {"pipeline", pipeline}, {"use_tp_pp_dp_mapping", mapping}});
+      plan.cluster.nodes_per_pod = 2;
+      const Fabric fabric = fabric_of(plan);
+      const ParallelLayout layout(plan.parallelism);
+      for (int64_t from = 0; from < pipeline; ++from) {
+        const int64_t to = (from + 1) % pipeline;
+        Distance farthest = Distance::kInDomain;
+        for (int64_t rank = 0; rank < layout.world_size(); ++rank) {
+          const RankGroup group = layout.group(GroupKind::kPipeline, rank);
+          farthest = std::max(farthest, fabric.distance(group.member(from), group.member(to)));
+        }
+        EXPECT_EQ(farthest_stages(plan, from, to), farthest)
+            << nodes << " machines, tp " << tensor << ", pp " << pipeline << ", stage " << from;
       }
     }
   }

@@ -233,5 +233,23 @@ TEST(StepTime, SendsOverlapWhereTheFrameworkLetsThem) {
   EXPECT_FALSE(overlaps_sends(plan));
 }
 
+// Pipelines of six on machines of eight: rank 0's lies in one machine, others do not.
+TEST(StepTime, SendsAreThoseOfThePipelineThatLiesWorst) {
+  const auto pipeline_seconds = [](int64_t nodes, int64_t gpus) {
+    std::vector<StageTime> stages(6, stage(1e-3, 2e-3));
+    for (StageTime& each : stages) {
+      each.send_forward_bytes = each.send_backward_bytes = 64'000'000;
+    }
+    const StepTime time =
+        step_of(stages,
+                {{"model", {{"num_layers", 12}}},
+                 {"cluster", {{"nodes", nodes}, {"gpus_per_node", gpus}}},
+                 {"parallelism", {{"pipeline", 6}, {"use_tp_pp_dp_mapping", true}}},
+                 {"training", {{"global_batch_size", 32}}}});
+    return time.exposed_communication_seconds.pipeline;
+  };
+  EXPECT_GT(pipeline_seconds(3, 8), 1.5 * pipeline_seconds(4, 6));
+}
+
 }  // namespace
 }  // namespace estimator
