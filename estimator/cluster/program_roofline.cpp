@@ -10,6 +10,7 @@
 
 #include "estimator/base/text.h"
 #include "estimator/cluster/roofline_rows.h"
+#include "estimator/communication/fabric.h"
 #include "estimator/replay/work_bytes.h"
 
 namespace estimator {
@@ -54,9 +55,15 @@ class Causes {
 
  private:
   bool is_inside_machine(const TraceWork& work) const {
-    const auto& communicators = rank_.profile->program->communicators;
-    const RankGroup group = group_of(communicators[static_cast<std::size_t>(work.communicator)]);
-    return replayed_.fabric.same_domain(group.member(0), group.member(group.size() - 1));
+    const CommunicatorRecord& record =
+        rank_.profile->program->communicators[static_cast<std::size_t>(work.communicator)];
+    const RankGroup group = group_of(record);
+    if (work.messages.empty()) return place(group, replayed_.fabric).domains() == 1;
+    const int64_t own = group.member(record.rank);
+    return std::all_of(
+        work.messages.begin(), work.messages.end(), [&](const TraceMessage& message) {
+          return replayed_.fabric.same_domain(own, group.member(message.peer));
+        });
   }
 
   const ProgramReplay& replayed_;

@@ -4,9 +4,10 @@
 #include <stdexcept>
 
 #include "estimator/cluster/roofline_rows.h"
-#include "estimator/communication/fabric.h"
+#include "estimator/communication/communication_time.h"
 #include "estimator/compute/kernel_price.h"
 #include "estimator/plan/parallel_layout.h"
+#include "estimator/step/chunk_replay.h"
 
 namespace estimator {
 namespace {
@@ -42,29 +43,40 @@ void split_compute(const std::vector<PricedKernel>& kernels, const StepTime& tim
   waits.launch += time.compute_seconds - waits.compute - waits.bandwidth - waits.launch;
 }
 
-/// Whether a group's ranks are all in one NVLink or PCIe domain; groups ascend in rank.
-bool is_inside_domain(GroupKind kind,
-                      const ParallelLayout& layout,
-                      int64_t rank,
-                      const Fabric& fabric) {
-  const RankGroup group = layout.group(kind, rank);
-  return fabric.same_domain(group.member(0), group.member(group.size() - 1));
+/// What the calls of a rank take when they run alone, by axis and by the link that bounds them.
+struct CallSeconds {
+  ExposedCommunication inside, across;
+};
+
+CallSeconds call_seconds(const Plan& plan, const RankProfile& profile, const Fabric& fabric) {
+  const ParallelLayout layout(plan.parallelism);
+  CallSeconds seconds;
+  for (const CollectiveRecord& record : profile.collectives) {
+    const CollectiveCall& call = record.call;
+    if (call.group_size <= 1) continue;
+    const GroupPlacement placement = place(layout.group(call.group, profile.rank), fabric);
+    seconds_of_axis(placement.domains() > 1 ? seconds.across : seconds.inside,
+                    axis_group(call.group, plan.parallelism)) +=
+        static_cast<double>(record.count) * collective_time(call, placement, fabric).seconds;
+  }
+  return seconds;
 }
 
+/// An axis waits for its links in proportion to what its calls take on them.
 void split_communication(const ExposedCommunication& exposed,
-                         const ParallelLayout& layout,
-                         int64_t rank,
-                         const Fabric& fabric,
+                         const CallSeconds& calls,
                          Waits& waits) {
-  const auto add = [&](double seconds, GroupKind kind) {
-    if (seconds == 0) return;
-    (is_inside_domain(kind, layout, rank, fabric) ? waits.nvlink : waits.network) += seconds;
+  const auto split = [&](double ExposedCommunication::*axis) {
+    const double inside = calls.inside.*axis, across = calls.across.*axis;
+    const double share = inside + across > 0 ? across / (inside + across) : 0;
+    waits.network += share * exposed.*axis;
+    waits.nvlink += (1 - share) * exposed.*axis;
   };
-  add(exposed.tensor, GroupKind::kTensor);
-  add(exposed.pipeline, GroupKind::kPipeline);
-  add(exposed.data, GroupKind::kDataContext);
-  add(exposed.context, GroupKind::kContext);
-  add(exposed.expert, GroupKind::kExpert);
+  split(&ExposedCommunication::tensor);
+  split(&ExposedCommunication::pipeline);
+  split(&ExposedCommunication::data);
+  split(&ExposedCommunication::context);
+  split(&ExposedCommunication::expert);
 }
 
 /// A rank of the class whose micro-batches take longest.
@@ -100,15 +112,16 @@ Roofline roofline_of(const Plan& plan,
   roofline.plan = estimate.plan;
   roofline.rank = slowest_rank(estimate);
   roofline.iteration_seconds = estimate.time.iteration_seconds;
-  const auto kernels =
-      priced_kernels(profile_of_stage(profiles, layout.coordinate(roofline.rank)), target);
+  const RankProfile& profile = profile_of_stage(profiles, layout.coordinate(roofline.rank));
+  const auto kernels = priced_kernels(profile, target);
   set_rows(kernels, target.gpu, target.dtype, roofline);
   Waits waits{.bubble = estimate.time.bubble_seconds,
               .optimizer = estimate.time.optimizer_seconds,
               .data = estimate.time.data_loading_seconds};
   split_compute(kernels, estimate.time, waits);
-  split_communication(
-      estimate.time.exposed_communication_seconds, layout, roofline.rank, fabric_of(plan), waits);
+  split_communication(estimate.time.exposed_communication_seconds,
+                      call_seconds(plan, profile, fabric_of(plan)),
+                      waits);
   roofline.bounds = bounds_of(waits, roofline.iteration_seconds, [](auto) { return std::nullopt; });
   roofline.rates = estimate.rates;
   return roofline;

@@ -278,6 +278,11 @@ class Window {
 
 }  // namespace
 
+GroupKind axis_group(GroupKind group, const ParallelConfig& parallelism) {
+  const bool has_context = parallelism.context > 1;
+  return group == GroupKind::kTensorContext && !has_context ? GroupKind::kTensor : group;
+}
+
 double& seconds_of_axis(ExposedCommunication& communication, GroupKind group) {
   switch (group) {
     case GroupKind::kTensor:

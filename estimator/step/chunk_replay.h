@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/compute/gpu_rates.h"
+#include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
 #include "estimator/replay/work_price.h"
 #include "estimator/step/step_summary.h"
@@ -26,6 +27,10 @@ void add(ExposedCommunication& sum, const ExposedCommunication& part, double tim
 
 /// The axis for which calls of a group count: kDataContext counts as data, kEmbedding as pipeline.
 double& seconds_of_axis(ExposedCommunication& communication, GroupKind group);
+
+/// The group by whose axis the calls of `group` count: without context ranks, the tensor and
+/// context ranks are the tensor ranks.
+GroupKind axis_group(GroupKind group, const ParallelConfig& parallelism);
 
 double sum_of(const ExposedCommunication& communication);
 

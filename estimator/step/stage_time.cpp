@@ -183,12 +183,6 @@ class StageSum {
     add_call(record);
   }
 
-  /// With one context rank, the tensor and context ranks are the tensor ranks.
-  GroupKind axis_group(GroupKind group) const {
-    const bool has_context = target_.plan.parallelism.context > 1;
-    return group == GroupKind::kTensorContext && !has_context ? GroupKind::kTensor : group;
-  }
-
   void add_call(const CollectiveRecord& record) {
     const CollectiveCall& call = record.call;
     const double calls = calls_per_part(record.count, record.direction, profile_);
@@ -197,8 +191,8 @@ class StageSum {
     if (is_gather(record)) {
       gather_seconds_[index_of(record.chunk)] += calls * price.seconds;
     } else if (!is_of_chunk(record.direction, record.chunk)) {
-      seconds_of_axis(time_.step_end.communication_seconds, axis_group(call.group)) +=
-          calls * price.seconds;
+      seconds_of_axis(time_.step_end.communication_seconds,
+                      axis_group(call.group, target_.plan.parallelism)) += calls * price.seconds;
       return issue_at_end(issue, calls);
     }
     if (target_.plan.parallelism.tp_comm_overlap) {
@@ -206,13 +200,13 @@ class StageSum {
           buffers_.seconds_added(record, price.seconds, target_.compute.gpu.multiprocessors);
     }
     if (call.kind == CollectiveKind::kRecv) price.occupancy = {};  // those are of what is sent
-    RecordPrice& priced =
-        records_.collectives.back().emplace(RecordPrice{.price = price,
-                                                        .issue_seconds = issue,
-                                                        .group = call.group,
-                                                        .axis_group = axis_group(call.group),
-                                                        .is_message = is_message(call.kind),
-                                                        .host_waits = is_blocking()});
+    RecordPrice& priced = records_.collectives.back().emplace(
+        RecordPrice{.price = price,
+                    .issue_seconds = issue,
+                    .group = call.group,
+                    .axis_group = axis_group(call.group, target_.plan.parallelism),
+                    .is_message = is_message(call.kind),
+                    .host_waits = is_blocking()});
     use_in_sequence(priced, calls);
   }
 

@@ -151,5 +151,33 @@ TEST(Roofline, TellsTheLinkInsideAMachineFromTheNetwork) {
   EXPECT_GT(seconds_of(across, "network"), 0);
 }
 
+/// FSDP2's shards inside of machines, and its replicas between them.
+TEST(Roofline, TellsTheLinksOfShardsFromThoseOfReplicas) {
+  const auto with_calls = [](const char* link) {
+    const Plan plan = small_plan(
+        {{"cluster", {{"nodes", 8}, {"inter_link", link}}},
+         {"parallelism", {{"zero_stage", 2}, {"num_distributed_optimizer_instances", 8}}},
+         {"training", {{"framework", "torchtitan"}, {"global_batch_size", 64}}}});
+    RankProfile profile = profile_of(plan, 0);
+    for (const auto& [kind, group] :
+         {std::pair{CollectiveKind::kReduceScatter, GroupKind::kDataContext},
+          std::pair{CollectiveKind::kAllReduce, GroupKind::kInstances}}) {
+      CollectiveCall call;
+      call.kind = kind;
+      call.group = group;
+      call.group_size = 8;
+      call.bytes = int64_t{1} << 30;
+      profile.collectives.push_back(collectives(Direction::kReduceGradients, call, 1));
+    }
+    return roofline(plan, {profile});
+  };
+  const Roofline fast = with_calls("ib-xdr-800"), slow = with_calls("tcp-100g");
+  EXPECT_GT(seconds_of(fast, "network"), 0);
+  EXPECT_GT(seconds_of(slow, "network"), 5 * seconds_of(fast, "network"));
+  EXPECT_NEAR(seconds_of(slow, "link inside a machine"),
+              seconds_of(fast, "link inside a machine"),
+              0.1 * seconds_of(fast, "link inside a machine"));
+}
+
 }  // namespace
 }  // namespace estimator
