@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "estimator/plan/frameworks.h"
+#include "estimator/schedule/pipeline_schedule.h"
 
 namespace estimator {
 namespace {
@@ -131,7 +132,7 @@ class Book {
          .bytes = std::llround(layer_bytes() * real(chunks.back()) + logits_),
          .executed_bytes = profile_.micro_batches.activation_bytes,
          .source = kLayerPaper});
-    const int64_t held = forwards_held();
+    const int64_t held = forwards_in_flight(schedule_shape(plan_), rank_.coordinate.pipeline);
     const double layers = real(std::accumulate(chunks.begin(), chunks.end(), int64_t{0})) /
                           real(static_cast<int64_t>(chunks.size()));
     add_to_total({.name = "activations held at once",
@@ -260,18 +261,6 @@ class Book {
 
   double layer_bytes() const {
     return rows() * samples() * real(plan_.model.hidden_size) * layer_.of_sbh;
-  }
-
-  /// Forwards of a chunk whose backward has not come, at most: 1F1B's p - s, interleaved
-  /// 2 (p - s - 1) + (v - 1) p + 1, GPipe's all.
-  int64_t forwards_held() const {
-    const ParallelConfig& p = plan_.parallelism;
-    const int64_t all = plan_.micro_batches() * p.virtual_stages;
-    if (p.pipeline_schedule == ScheduleKind::kGpipe) return all;
-    const int64_t behind = p.pipeline - rank_.coordinate.pipeline - 1;
-    const int64_t held =
-        p.virtual_stages == 1 ? behind + 1 : 2 * behind + (p.virtual_stages - 1) * p.pipeline + 1;
-    return std::min(all, held);
   }
 
   double samples() const { return real(plan_.training.micro_batch_size); }

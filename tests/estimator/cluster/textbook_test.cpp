@@ -166,5 +166,23 @@ TEST(Textbook, LatentAttentionKeepsItsLatentAlone) {
   EXPECT_EQ(term_of(plan, "keys and values of 1000 tokens", {}, 1000).bytes, 70'272'000);
 }
 
+// 2 (4 - 1) + (2 - 1) g + 1 forwards on the first of four stages with two chunks.
+TEST(Textbook, HoldsAsManyForwardsAsGroupsOfVirtualStagesMake) {
+  const auto held = [](int64_t group) {
+    return term_of(textbook_plan("llama3-8b",
+                                 4,
+                                 {{"tensor", 8},
+                                  {"pipeline", 4},
+                                  {"virtual_stages", 2},
+                                  {"microbatch_group_size_per_virtual_stage", group}},
+                                 {{"sequence_length", 4096}, {"global_batch_size", 32}}),
+                   "activations held at once")
+        .formula;
+  };
+  EXPECT_NE(held(4).find("in flight: 11"), std::string::npos) << held(4);
+  EXPECT_NE(held(8).find("in flight: 15"), std::string::npos) << held(8);
+  EXPECT_NE(held(16).find("in flight: 23"), std::string::npos) << held(16);
+}
+
 }  // namespace
 }  // namespace estimator
