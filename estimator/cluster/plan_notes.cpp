@@ -5,6 +5,7 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/textbook.h"
 #include "estimator/compute/model_flops.h"
+#include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/sized_model.h"
 
@@ -63,8 +64,27 @@ void note_attention_flops(std::vector<std::string>& notes, const Plan& plan) {
 
 }  // namespace
 
+std::string machine_beyond_nvlink(const ClusterConfig& cluster) {
+  const Gpu* gpu = find_gpu(cluster.gpu);
+  const Link* inside = cluster.intra_link.is_known() ? find_link(cluster.intra_link) : nullptr;
+  if (gpu == nullptr || inside == nullptr || inside->kind != "nvlink" ||
+      cluster.gpus_per_node <= gpu->nvlink_domain_gpus) {
+    return "";
+  }
+  return fmt::format(
+      "the {} GPUs of a machine all reach each other over {}, which joins {} of {}",
+      cluster.gpus_per_node.value(),
+      inside->id,
+      gpu->nvlink_domain_gpus == 1 ? "none" : std::to_string(gpu->nvlink_domain_gpus),
+      gpu->id);
+}
+
 std::vector<std::string> plan_notes(const Plan& plan) {
   std::vector<std::string> notes;
+  if (const std::string note = machine_beyond_nvlink(plan.cluster); !note.empty()) {
+    notes.push_back("warning: it is assumed that " + note +
+                    ": --gpus-per-node and --intra-link say what a machine has");
+  }
   note_size(notes, plan);
   note_positions(notes, plan);
   note_modules(notes, plan);

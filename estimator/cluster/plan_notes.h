@@ -16,6 +16,10 @@ namespace estimator {
 ///   (Korthikanti et al. 2022), and attention that has more than half of the model's FLOPs: both
 ///   grow with the square of the sequence
 ///   tied embeddings under DeepSpeed's stage 3, whose parameters stay gathered for longer
+///   machines with more GPUs than their NVLink joins
 std::vector<std::string> plan_notes(const Plan& plan);
+
+/// What such machines of a resolved cluster are taken to be; "" where NVLink joins all GPUs of one.
+std::string machine_beyond_nvlink(const ClusterConfig& cluster);
 
 }  // namespace estimator

@@ -62,6 +62,7 @@ struct Gpu {
   std::string default_intra_link;
   std::string default_inter_link;
   int64_t nvlink_domain_gpus = 1;  ///< GPUs that reach each other over NVLink; 1: none
+  int64_t machine_gpus = 8;        ///< of the usual machine
   bool nics_behind_cpu = false;    ///< the GPU reaches its NICs over NVLink-C2C and the CPU's PCIe
   int64_t context_bytes = 0;       ///< CUDA context and modules, outside the allocator
   std::string context_source;
@@ -98,6 +99,7 @@ void visit_fields(Visitor& visit, Gpu& gpu) {
         gpu.default_inter_link,
         "NIC that usually stands beside this GPU (assumed)");
   visit("nvlink_domain_gpus", gpu.nvlink_domain_gpus, "GPUs in one NVLink domain");
+  visit("machine_gpus", gpu.machine_gpus, "GPUs of the usual machine");
   visit("nics_behind_cpu", gpu.nics_behind_cpu, "the NICs hang on the CPU (C2C)");
   visit("context_bytes", gpu.context_bytes, "CUDA context outside the allocator");
   visit("context_source", gpu.context_source, "where context_bytes comes from");

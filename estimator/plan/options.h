@@ -169,7 +169,11 @@ void visit_fields(Visitor& visit, ClusterConfig& cluster) {
         {"machines; auto: world size / gpus_per_node", kDegree, {{"--nodes"}}});
   visit("gpus_per_node",
         cluster.gpus_per_node,
-        {"GPUs of one machine; auto: 8, or the world if smaller", kDegree, {{"--gpus-per-node"}}});
+        {"GPUs of one machine; auto: the usual ones of the GPU (8, GB200 4, GH200 1), or the world "
+         "if "
+         "smaller",
+         kDegree,
+         {{"--gpus-per-node"}}});
   visit("intra_link",
         cluster.intra_link,
         Option{"link inside a machine (`onerank list links`); auto: the GPU's", {{"--intra-link"}}}

@@ -227,7 +227,7 @@ ClusterConfig resolve_cluster(const Json& cluster, const std::string& origin) {
   reader.read(cluster, config, "cluster");
   reader.throw_if_any();
   config.nodes.fill_in(1);
-  config.gpus_per_node.fill_in(kUsualGpusPerNode);
+  config.gpus_per_node.fill_in(usual_gpus_per_node(config));
   fill_in_hardware(config);
   std::vector<Problem> problems;
   for (BrokenRule& rule : broken_cluster_rules(config)) {

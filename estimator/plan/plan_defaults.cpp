@@ -70,6 +70,11 @@ void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {
 
 }  // namespace
 
+int64_t usual_gpus_per_node(const ClusterConfig& cluster) {
+  const Gpu* gpu = find_gpu(cluster.gpu);
+  return gpu ? gpu->machine_gpus : Gpu{}.machine_gpus;
+}
+
 void fill_in_hardware(ClusterConfig& cluster) {
   if (const Gpu* gpu = find_gpu(cluster.gpu)) {
     cluster.gpu = gpu->id;
@@ -99,9 +104,9 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
 
   t.framework.fill_in(usual_framework(p));
   if (!c.gpus_per_node.is_known()) {
-    const int64_t world = context.world_size.value_or(kUsualGpusPerNode);
-    c.gpus_per_node =
-        c.nodes.is_known() ? kUsualGpusPerNode : std::clamp<int64_t>(world, 1, kUsualGpusPerNode);
+    const int64_t usual = usual_gpus_per_node(c);
+    const int64_t world = context.world_size.value_or(usual);
+    c.gpus_per_node = c.nodes.is_known() ? usual : std::clamp<int64_t>(world, 1, usual);
   }
   if (!c.nodes.is_known() && c.gpus_per_node > 0) {
     if (context.world_size && *context.world_size % c.gpus_per_node == 0) {

@@ -25,7 +25,8 @@ std::vector<BrokenRule> numbers_out_of_range(const Plan& plan, const PlanContext
 /// reports them.
 void fill_in_defaults(Plan& plan, const PlanContext& context);
 
-inline constexpr int64_t kUsualGpusPerNode = 8;
+/// GPUs of the usual machine with the cluster's GPU; 8 for an unknown GPU.
+int64_t usual_gpus_per_node(const ClusterConfig& cluster);
 
 /// The links and NICs that are usual with the cluster's GPU, where the plan says nothing of them.
 void fill_in_hardware(ClusterConfig& cluster);

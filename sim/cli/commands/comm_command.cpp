@@ -6,6 +6,7 @@
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_notes.h"
+#include "estimator/cluster/plan_notes.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/plan_flags.h"
@@ -218,6 +219,9 @@ ExitCode run_comm(const CommOptions& options) {
                     .ranks_per_node = ranks_per_node,
                     .points = {},
                     .assumptions = communication_assumptions(cluster, fabric)};
+  if (std::string note = estimator::machine_beyond_nvlink(cluster); !note.empty()) {
+    report.assumptions.push_back(std::move(note));
+  }
   for (const int64_t bytes : sizes_of(options, measured)) {
     CommPoint point = point_of({.kind = kind, .dtype = "", .bytes = bytes}, placement, fabric);
     if (measured) {

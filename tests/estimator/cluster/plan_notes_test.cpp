@@ -63,5 +63,21 @@ TEST(PlanNotes, AttentionThatHasMostOfTheFlopsIsNoted) {
               ElementsAre(HasSubstr("% of the model's FLOPs")));
 }
 
+TEST(PlanNotes, MachinesWithMoreGpusThanTheirNvlinkJoinsAreNoted) {
+  const auto notes = [](const char* gpu, int64_t gpus, const char* link) {
+    Json cluster = {{"gpu", gpu}, {"nodes", 1}, {"gpus_per_node", gpus}};
+    if (*link) cluster["intra_link"] = link;
+    return plan_notes(resolve_plan({.tree = Json{{"model", "llama3-8b"},
+                                                 {"cluster", cluster},
+                                                 {"training", {{"sequence_length", 8192}}}},
+                                    .context = {}}));
+  };
+  EXPECT_THAT(notes("h100", 256, ""),
+              ElementsAre(HasSubstr("256 GPUs of a machine all reach each other over nvlink4")));
+  EXPECT_THAT(notes("gh200", 4, ""), ElementsAre(HasSubstr("joins none of gh200")));
+  EXPECT_THAT(notes("gb200", 32, ""), IsEmpty());
+  EXPECT_THAT(notes("gh200", 4, "pcie5x16"), IsEmpty());
+}
+
 }  // namespace
 }  // namespace estimator

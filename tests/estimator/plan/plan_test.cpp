@@ -200,5 +200,19 @@ TEST(Plan, MustBeAnObject) {
   EXPECT_THROW(resolve_plan(Json("text"), {}), UserError);
 }
 
+TEST(Plan, MachinesHaveTheUsualGpusOfTheirKind) {
+  const auto machines = [](const char* gpu, int64_t world) {
+    const Plan plan =
+        small_plan({{"cluster", {{"gpu", gpu}, {"nodes", nullptr}, {"gpus_per_node", nullptr}}},
+                    {"parallelism", {{"data", world}}},
+                    {"training", {{"global_batch_size", world}}}},
+                   {.world_size = world});
+    return std::pair(plan.cluster.nodes.value(), plan.cluster.gpus_per_node.value());
+  };
+  EXPECT_EQ(machines("h100", 32), std::pair(int64_t{4}, int64_t{8}));
+  EXPECT_EQ(machines("gh200", 32), std::pair(int64_t{32}, int64_t{1}));
+  EXPECT_EQ(machines("gb200", 36), std::pair(int64_t{9}, int64_t{4}));
+}
+
 }  // namespace
 }  // namespace estimator
