@@ -177,6 +177,7 @@ std::vector<std::string> communication_assumptions(const ClusterConfig& cluster,
       notes.push_back(fmt::format("NIC: {}, the usual one of {}", fabric.inter.id, gpu.id));
     }
     notes.push_back(fmt::format("NICs for each GPU: {:g}, shared fairly", fabric.nics_per_gpu));
+    notes.push_back("hosts whose CPUs are not AMD's, on which NCCL's model posts half as fast");
     if (fabric.pod_gpus == 0) notes.push_back("a network without oversubscription");
     note_launch(notes, fabric.inter);
   }

@@ -16,7 +16,8 @@ namespace estimator {
 /// NCCL's version code (NCCL_VERSION_CODE): 2.26.2 is 22602.
 constexpr int64_t kModelledNccl = 23007;
 
-/// A group of ranks on equal machines, as NCCL sees it. An NVLink domain counts as one node.
+/// A group of ranks on equal machines, as NCCL sees it. An NVLink domain counts as one node. The
+/// hosts' CPUs are not AMD's, for which tuning.cc has a higher ceiling of LL and slower posts.
 struct NcclTopology {
   int64_t compute_capability = 90;  ///< times ten
   int64_t ranks = 1;
@@ -27,7 +28,6 @@ struct NcclTopology {
   int64_t nics = 1;      ///< NICs of one node that the group can use
   double nic_gbps = 0;   ///< of one NIC
   bool collnet = false;  ///< the network's switches reduce (SHARP)
-  bool amd_cpu = false;
   bool nics_behind_cpu = false;
   int64_t version = kModelledNccl;
   std::optional<NcclAlgorithm> only;  ///< NCCL_ALGO

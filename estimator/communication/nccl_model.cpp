@@ -50,10 +50,9 @@ struct Tuning {
   const NcclLatencies& in_node_latency() const {
     return topology.nvlink ? nccl_tables().nvlink_latency : nccl_tables().pci_latency;
   }
-  /// By GPU on one node, by CPU on more.
+  /// By GPU on one node, by CPU on more: the first row is that of CPUs that are not AMD's.
   double ll_ceiling() const {
-    const NcclGeneration& row =
-        one_node() ? generation : nccl_tables().generations.at(topology.amd_cpu ? 1 : 0);
+    const NcclGeneration& row = one_node() ? generation : nccl_tables().generations.front();
     return row.ll_max.at(column);
   }
 };
@@ -168,7 +167,7 @@ double ring_latency_us(const Tuning& t, NcclProtocol protocol, double in_node, d
     return rooted_ring_latency_us(t, protocol);
   }
   double post = 0;  // of one network operation, which every step waits for
-  if (!t.one_node()) post = (t.topology.amd_cpu ? 2.0 : 1.0) * (protocol == kSimple ? 3 : 1);
+  if (!t.one_node()) post = kPostMicroseconds * (protocol == kSimple ? 3 : 1);
   const double network_steps = t.one_node() ? 0 : (t.nodes - 1) * (is_all_reduce(t.kind) ? 2 : 1);
   return (t.steps - network_steps) * std::max(in_node, post) + network_steps * across;
 }

@@ -50,5 +50,11 @@ TEST(Assumptions, SayHowManyGpusOfARackTheJobHas) {
   EXPECT_FALSE(racks(16));  // one domain
 }
 
+TEST(Assumptions, SayWhichCpusPostToTheNetwork) {
+  EXPECT_TRUE(assumes({{"cluster", {{"nodes", 2}}}, {"training", {{"global_batch_size", 16}}}},
+                      "CPUs are not AMD's"));
+  EXPECT_FALSE(assumes(Json::object(), "CPUs are not AMD's"));
+}
+
 }  // namespace
 }  // namespace estimator
