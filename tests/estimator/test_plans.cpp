@@ -89,12 +89,7 @@ CollectiveRecord collectives(Direction direction, const CollectiveCall& call, in
   return record;
 }
 
-RankProfile profile_of(const Plan& plan,
-                       int64_t rank,
-                       double forward_seconds,
-                       double backward_seconds,
-                       int64_t reserved_bytes) {
-  const auto micro_batches = static_cast<double>(plan.micro_batches());
+RankProfile profile_without_work(const Plan& plan, int64_t rank) {
   RankProfile profile;
   profile.tool = {"onerank", "test", "none"};
   profile.plan = to_json(plan);
@@ -104,6 +99,16 @@ RankProfile profile_of(const Plan& plan,
   profile.device.gpu = plan.cluster.gpu;
   profile.device.name = find_gpu(plan.cluster.gpu)->cuda_name;
   profile.micro_batches = {plan.micro_batches(), plan.micro_batches(), 1, 0};
+  return profile;
+}
+
+RankProfile profile_of(const Plan& plan,
+                       int64_t rank,
+                       double forward_seconds,
+                       double backward_seconds,
+                       int64_t reserved_bytes) {
+  const auto micro_batches = static_cast<double>(plan.micro_batches());
+  RankProfile profile = profile_without_work(plan, rank);
   profile.device.total_bytes = find_gpu(plan.cluster.gpu)->memory_bytes;
   profile.limit_lifted = reserved_bytes > profile.device.total_bytes;
   profile.phases.push_back(

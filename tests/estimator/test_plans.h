@@ -40,6 +40,9 @@ OperatorRecord kernels(Direction direction, double seconds_per_iteration);
 
 CollectiveRecord collectives(Direction direction, const CollectiveCall& call, int64_t count);
 
+/// A profile of `rank` that says whose it is, and nothing of what it did.
+RankProfile profile_without_work(const Plan& plan, int64_t rank);
+
 /// A profile of `rank` as `onerank run` would leave it: `reserved_bytes`, and kernels of
 /// `forward_seconds` and `backward_seconds` in each micro-batch.
 RankProfile profile_of(const Plan& plan,

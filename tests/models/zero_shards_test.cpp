@@ -210,6 +210,7 @@ TEST(ZeroShards, HaveNoMemoryForWholeParametersAfterAStep) {
   ThreeModules rank(100, 1000);
   rank.run_micro_batch();
   rank.zero->step_gradients(at::kFloat);
+  ASSERT_FALSE(rank.parameters.empty());
   for (const Parameter& parameter : rank.parameters) {
     EXPECT_EQ(parameter.value.storage().nbytes(), 0u);
   }

@@ -234,7 +234,9 @@ TEST(NcclChoice, OverPcieHasNoLl128) {
   NcclTopology topology = a100(1);
   topology.nvlink = false;
   topology.gpu_gbps = 24;
-  for (const NcclOption& option : nccl_options(CollectiveKind::kAllReduce, topology)) {
+  const std::vector<NcclOption> options = nccl_options(CollectiveKind::kAllReduce, topology);
+  ASSERT_FALSE(options.empty());
+  for (const NcclOption& option : options) {
     EXPECT_NE(to_string(option.protocol), "ll128");
   }
 }

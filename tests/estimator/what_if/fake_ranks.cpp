@@ -1,10 +1,9 @@
 #include "tests/estimator/what_if/fake_ranks.h"
 
-#include "estimator/base/fields.h"
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/hardware/hardware.h"
-#include "estimator/plan/parallel_layout.h"
+#include "tests/estimator/test_plans.h"
 
 namespace estimator {
 
@@ -26,14 +25,7 @@ ClusterEstimate FakeRanks::estimate(const Plan& plan) {
 
 RankProfile FakeRanks::profile(const Plan& plan, int64_t rank) {
   ++ranks_run_;
-  RankProfile profile;
-  profile.plan = to_json(plan);
-  profile.rank = rank;
-  profile.world_size = plan.world_size();
-  profile.coordinate = ParallelLayout(plan.parallelism).coordinate(rank);
-  profile.device.gpu = plan.cluster.gpu;
-  profile.device.name = find_gpu(plan.cluster.gpu)->cuda_name;
-  profile.micro_batches = {plan.micro_batches(), plan.micro_batches(), 1, 0};
+  RankProfile profile = profile_without_work(plan, rank);
   profile.phases.push_back({"iteration_1.forward_backward", {}, {}, {}, 0});
   const int64_t bytes = peak_(plan, profile.coordinate.pipeline);
   profile.peak = {bytes, bytes, "iteration_1.forward_backward", "", ""};

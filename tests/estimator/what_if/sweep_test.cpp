@@ -110,7 +110,9 @@ TEST(Sweep, TellsTheScalingEfficiencyAgainstTheFewestGpus) {
 }
 
 TEST(Sweep, HasNoScalingEfficiencyOnAlwaysTheSameGpus) {
-  for (const std::optional<double>& efficiency : efficiencies_of(batch_sweep())) {
+  const auto efficiencies = efficiencies_of(batch_sweep());
+  ASSERT_FALSE(efficiencies.empty());
+  for (const std::optional<double>& efficiency : efficiencies) {
     EXPECT_FALSE(efficiency);
   }
 }

@@ -52,6 +52,7 @@ TEST_P(WrongSums, AreFoundInSpiteOfRounding) {
     SCOPED_TRACE(dtype);
     const Verification verification =
         verify_with_fault(GetParam(), 4, {{"dtype", dtype}, {"attention", "flash"}});
+    ASSERT_FALSE(verification.ranks.empty());
     for (const RankVerification& rank : verification.ranks) {
       EXPECT_TRUE(has(rank, Claim::kTensors));
       EXPECT_GT(rank.largest_error, 3);  // far from what is allowed
@@ -70,6 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Faults,
 
 TEST_F(WrongRanks, ADroppedCollectiveIsNamedOnEachRank) {
   const Verification verification = verify_with_fault("drop-collective");
+  ASSERT_FALSE(verification.ranks.empty());
   for (const RankVerification& rank : verification.ranks) {
     const Difference& first = rank.differences.kept.at(0);
     EXPECT_EQ(first.claim, Claim::kCollectives);
