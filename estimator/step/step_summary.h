@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "estimator/base/option.h"
 #include "estimator/base/tagged.h"
@@ -59,5 +60,14 @@ void visit_fields(Visitor& visit, StepTime& time) {
   visit("data_loading_seconds", time.data_loading_seconds, "waiting for the data loader");
   visit("source", time.source, "where the numbers come from");
 }
+
+/// A part of a step, as reports name it.
+struct StepPart {
+  const char* name;
+  double seconds = 0;
+};
+
+/// All parts, whose sum is the iteration; those that take no time, too.
+std::vector<StepPart> step_parts(const StepTime& time);
 
 }  // namespace estimator

@@ -111,23 +111,12 @@ void add_memory(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff
 }
 
 void add_step(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff& diff) {
-  const estimator::StepTime &first = a.time, &second = b.time;
-  const estimator::ExposedCommunication &one = first.exposed_communication_seconds,
-                                        &two = second.exposed_communication_seconds;
   Part step(diff, "one iteration");
-  const auto add = [&](const char* name, double before, double after) {
-    step.add(name, kSeconds, before, after);
-  };
-  add("iteration", first.iteration_seconds, second.iteration_seconds);
-  add("compute", first.compute_seconds, second.compute_seconds);
-  add("pipeline bubble", first.bubble_seconds, second.bubble_seconds);
-  add("tensor communication, exposed", one.tensor, two.tensor);
-  add("pipeline communication, exposed", one.pipeline, two.pipeline);
-  add("data communication, exposed", one.data, two.data);
-  add("context communication, exposed", one.context, two.context);
-  add("expert communication, exposed", one.expert, two.expert);
-  add("optimizer", first.optimizer_seconds, second.optimizer_seconds);
-  add("waiting for data", first.data_loading_seconds, second.data_loading_seconds);
+  step.add("iteration", kSeconds, a.time.iteration_seconds, b.time.iteration_seconds);
+  const std::vector<estimator::StepPart> before = step_parts(a.time), after = step_parts(b.time);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    step.add(before[i].name, kSeconds, before[i].seconds, after[i].seconds);
+  }
 }
 
 void add_throughput(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff& diff) {

@@ -341,24 +341,15 @@ std::vector<TitledTable> peak_tables(const RankClassEstimate& rank) {
 }
 
 TitledTable time_table(const estimator::StepTime& time) {
-  const estimator::ExposedCommunication& exposed = time.exposed_communication_seconds;
   Table table({{"part", Align::kLeft},
                {"time", Align::kRight, kStepTime},
                {"share", Align::kRight, "of the iteration"}});
-  const auto add = [&](const char* part, double seconds) {
-    if (seconds == 0) return;
-    const double share = time.iteration_seconds > 0 ? 100 * seconds / time.iteration_seconds : 0;
-    table.add_row({part, format_duration(seconds), fmt::format("{:.1f} %", share)});
-  };
-  add("compute", time.compute_seconds);
-  add("pipeline bubble", time.bubble_seconds);
-  add("tensor communication, exposed", exposed.tensor);
-  add("pipeline communication, exposed", exposed.pipeline);
-  add("data communication, exposed", exposed.data);
-  add("context communication, exposed", exposed.context);
-  add("expert communication, exposed", exposed.expert);
-  add("optimizer", time.optimizer_seconds);
-  add("waiting for data", time.data_loading_seconds);
+  for (const estimator::StepPart& part : step_parts(time)) {
+    if (part.seconds == 0) continue;
+    const double share =
+        time.iteration_seconds > 0 ? 100 * part.seconds / time.iteration_seconds : 0;
+    table.add_row({part.name, format_duration(part.seconds), fmt::format("{:.1f} %", share)});
+  }
   TitledTable titled{.title = fmt::format("One iteration: {} ({})",
                                           format_duration(time.iteration_seconds),
                                           estimator::to_string(time.source)),
