@@ -485,6 +485,7 @@ std::vector<BrokenRule> numbers_out_of_range(const Plan& plan, const PlanContext
     rules.in_range(1, kLargestWorld, *context.world_size, context.world_size_origin);
   }
   check_model_ranges(rules);
+  if (rules.broken_.empty()) check_model_size(rules);
   check_headroom(rules);
   return rules.broken_;
 }

@@ -36,6 +36,10 @@ void check_optimizer_offload(Rules& rules);
 /// How stages and virtual stages split layers and micro-batches.
 void check_pipeline(Rules& rules);
 
+/// Matrices and parameters of a model whose numbers are in range one by one: what counts of bytes
+/// and elements can hold. Needs nothing that is filled in.
+void check_model_size(Rules& rules);
+
 /// What TorchTitan's selective recompute, by operator or by layer, requires.
 void check_recompute(Rules& rules);
 
