@@ -184,16 +184,19 @@ MAIN = 7
 
 class ComparesOrders(unittest.TestCase):
     def orders(self, shard_events, launches, calls, chunks=1, stages=1, micro_batches=2,
-               overlaps=False):
+               overlaps=False, framework="megatron-lm", modules=None):
         shard = profile(GIB, calls)
         shard["order"] = order(*shard_events)
         shard["plan"] = {"parallelism": {"virtual_stages": chunks, "pipeline": stages,
-                                           "overlap_grad_reduce": overlaps}}
+                                           "overlap_grad_reduce": overlaps},
+                         "training": {"framework": framework}}
         shard["micro_batches"] = {"total": micro_batches}
         counts = collections.Counter(bytes_ for _, bytes_, _ in launches)
         program = profile(GIB, communicators=[
             communicator(2, *(("all_reduce", "Float", bytes_, n) for bytes_, n in counts.items()))])
         program["trace"] = trace(*launches)
+        if modules:
+            program["trace"]["events"]["module"] = [1, *modules]
         return compare(Run(shard, []), Run(program, [])).order
 
     def test_with_what_happens_once_in_the_first_forward_and_the_last_backward(self):
@@ -232,6 +235,26 @@ class ComparesOrders(unittest.TestCase):
         self.assertEqual(self.orders([(OPTIMIZER, -1, 0, 0)], [(OPTIMIZER, 100, MAIN)], calls), [])
         [found] = self.orders([(OPTIMIZER, -1, 0, 0)], [(OPTIMIZER, 100, 8)], calls)
         self.assertEqual((found.part, found.moved), ("rest", 1))
+
+    def test_of_the_whole_step_where_hooks_belong_to_no_module(self):
+        calls = [call(count=2, bytes_=100), call(count=2, bytes_=200), call(count=1, bytes_=300)]
+        shard = [(FORWARD, 0, 0, 0), (BACKWARD, 0, 1, 0), (BACKWARD, 0, 2, 0)]
+        program = [(FORWARD, 100, MAIN), (BACKWARD, 200, MAIN), (FORWARD, 100, MAIN),
+                   (BACKWARD, 200, MAIN), (OPTIMIZER, 300, MAIN)]
+        hooked = {"framework": "transformers", "modules": [0, 1, 0, 1, 0]}
+        self.assertEqual(self.orders(shard, program, calls, **hooked), [])
+        self.assertEqual([part.part for part in self.orders(shard, program, calls, modules=hooked["modules"])],
+                         ["forward", "backward", "rest"])
+        program.insert(0, program.pop())  # the trace begins with the end of the step before
+        self.assertEqual(self.orders(shard, program, calls, **hooked), [])
+        program.insert(1, program.pop())
+        [found] = self.orders(shard, program, calls, **hooked)
+        self.assertEqual((found.part, found.calls), ("step", 5))
+
+    def test_of_calls_that_both_make(self):
+        calls = [call(count=2, bytes_=100)]
+        program = [(OPTIMIZER, 900, MAIN), (FORWARD, 100, MAIN), (FORWARD, 100, MAIN)]
+        self.assertEqual(self.orders([(FORWARD, 0, 0, 0)], program, calls), [])
 
     def test_not_of_profiles_without_a_trace(self):
         self.assertEqual(compare(Run(profile(GIB), []),

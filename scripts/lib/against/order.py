@@ -5,12 +5,20 @@ trace has the whole step. So the shard's are repeated here as Megatron-LM's sche
 the order of chunks and micro-batches, what happens once in the first of them; backwards in the order
 of the chunks from the last, what happens once in the last of them. Forwards, backwards and the rest are compared
 apart: how a schedule mixes them is its own. Messages between stages, and of rings, are left out.
+
+FSDP2 and DeepSpeed call collectives from hooks of the whole model, which belong to none of its modules, and so to
+no part. Their ranks have no pipeline: a forward and its backward follow each other, and the step is one sequence,
+wherever the program's trace cuts it: it may begin with what the step before left to do.
+
+A call that only one of the two makes has no place in the other's order; it is counted among the calls.
 """
 import collections
 import dataclasses
 import difflib
 
 PARTS = ("forward", "backward", "rest")
+STEP = "step"
+HOOKED_FRAMEWORKS = ("transformers", "deepspeed", "torchtitan")
 PART_OF_DIRECTION = ("forward", "backward", "backward", "rest", "rest")
 
 # Numbers in the profiles' columns.
@@ -40,11 +48,38 @@ class OrderedPart:
 def compare_orders(shard, program, call_of, is_left_out):
     """The parts that differ. `call_of` makes a Call of a kind, a group's size, a type and bytes."""
     of_shard = shard_order(shard, call_of, is_left_out)
-    of_program = program_order(program, call_of, is_left_out)
-    if of_shard is None or of_program is None:
+    if of_shard is None:
         return []
-    found = [_compare(part, of_shard[part], of_program[part]) for part in PARTS]
+    of_program = program_order(program, call_of, is_left_out, STEP if STEP in of_shard else None)
+    if of_program is None:
+        return []
+    both = _made(of_shard) & _made(of_program)
+    of_shard, of_program = ({part: _among(both, calls) for part, calls in parts.items()}
+                            for parts in (of_shard, of_program))
+    if STEP in of_shard:
+        of_program[STEP] = _cut_alike(of_program[STEP], of_shard[STEP])
+    found = [_compare(part, calls, of_program[part]) for part, calls in of_shard.items()]
     return [part for part in found if part]
+
+
+def _made(parts):
+    return {ordered.call for calls in parts.values() for ordered in calls}
+
+
+def _among(both, calls):
+    return [ordered for ordered in calls if ordered.call in both]
+
+
+def _cut_alike(program, shard):
+    """The program's step, cut where the shard's is, if it is the same then."""
+    turned = (program[place:] + program[:place] for place in range(len(program)))
+    return next((step for step in turned if step == shard), program)
+
+
+def _is_one_sequence(profile):
+    plan = profile["plan"]
+    return (plan.get("training", {}).get("framework") in HOOKED_FRAMEWORKS
+            and plan["parallelism"]["pipeline"] == plan["parallelism"]["virtual_stages"] == 1)
 
 
 def _compare(part, shard, program):
@@ -102,6 +137,11 @@ def shard_order(profile, call_of, is_left_out):
     def repeated(part, places, when_once):
         return [call for chunk, micro_batch in places for call, repeats in parts[part, chunk]
                 if repeats or micro_batch == when_once]
+    if _is_one_sequence(profile):
+        together = [call for micro_batch in range(micro_batches)
+                    for part, once in (("forward", 0), ("backward", micro_batches - 1))
+                    for call in repeated(part, [(0, micro_batch)], once)]
+        return {STEP: together + [call for call, _ in parts["rest", 0]]}
     return {"forward": repeated("forward", forward, 0),
             "backward": repeated("backward", backward, micro_batches - 1),
             "rest": [call for call, _ in parts["rest", 0]]}
@@ -116,8 +156,8 @@ def _schedule(profile):
     return chunks, micro_batches, stages if chunks > 1 else micro_batches
 
 
-def program_order(profile, call_of, is_left_out):
-    """The calls of the traced step by part."""
+def program_order(profile, call_of, is_left_out, one_part=None):
+    """The calls of the traced step by part, or all in one."""
     trace = profile.get("trace")
     if not trace:
         return None
@@ -130,13 +170,13 @@ def program_order(profile, call_of, is_left_out):
     kernels = collections.Counter(stream for work, stream, _ in launches
                                   if work["kind"] in ("kernel", "product"))
     main = kernels.most_common(1)[0][0] if kernels else MAIN_STREAM
-    parts = {part: [] for part in PARTS}
+    parts = {part: [] for part in (PARTS if one_part is None else (one_part,))}
     for work, stream, part in launches:
         group = (profile["program"]["communicators"][work["communicator"]]
                  if work["communicator"] >= 0 else None)
         call = _call(work, group, call_of)
         if call and not is_left_out(call):
-            parts[part].append(OrderedCall(call, stream != main))
+            parts[one_part or part].append(OrderedCall(call, stream != main))
     return parts
 
 
