@@ -48,6 +48,14 @@ bool overlaps_linear_backward(const Plan& plan) {
          !plan.parallelism.tp_comm_overlap && (version.empty() || minor_version(version) >= kFirst);
 }
 
+int64_t fused_softmax_keys(const TrainingConfig& training) {
+  constexpr int64_t kOfMegatron = 4096, kOfNeox = 2048;
+  const bool has_kernel = traits_of(training.framework).megatron_fusions;
+  if (!has_kernel || !training.masked_softmax_fusion) return 0;
+  const bool is_first = minor_version(training.megatron_core) == 0;  // had no core
+  return training.framework == Framework::kMegatronLm && !is_first ? kOfMegatron : kOfNeox;
+}
+
 int gathers_with_experts(const Plan& plan) {
   const bool chained = traits_of(plan.training.framework).chained_optimizers &&
                        !plan.parallelism.overlap_param_gather;

@@ -39,6 +39,12 @@ bool gathers_in_turn(const Plan& plan);
 /// came before had no core; its version is written 0.0.
 bool overlaps_linear_backward(const Plan& plan);
 
+/// The most keys that the framework's own kernel for scale, mask and softmax takes; 0: it has none,
+/// or the plan does not use it. 4,096 in Megatron-LM (is_kernel_available in
+/// megatron/core/fusions/fused_softmax.py; since January 2022, 7a77abd9), 2,048 before and in
+/// GPT-NeoX (megatron/model/fused_softmax.py).
+int64_t fused_softmax_keys(const TrainingConfig& training);
+
 /// How often a rank with experts gathers all its parameters after a step. It has two chained
 /// optimizers, one for the experts and one for everything else. Unless the gather overlaps with the
 /// forward, each of them gathers the parameters of both (DistributedOptimizer.step_with_ready_grads

@@ -11,6 +11,7 @@
 
 #include <bit>
 
+#include "estimator/plan/megatron_core.h"
 #include "models/shard/kernel_scope.h"
 #include "models/shard/watched_operator.h"
 
@@ -88,7 +89,8 @@ struct SoftmaxKernel : torch::autograd::Function<SoftmaxKernel> {
   }
 };
 
-/// get_batch_per_block in softmax.py: rows that one block of 128 threads works on.
+/// get_batch_per_block of the kernels (scaled_masked_softmax.h of Megatron-LM and
+/// TransformerEngine): rows that one block of 128 threads works on.
 int64_t rows_of_block(int64_t keys) {
   constexpr int64_t kWarp = 32, kBlock = 128, kTwoOfWarp = 128;
   const auto width = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(keys)));
@@ -103,10 +105,19 @@ bool softmax_kernel_takes(int64_t batches, int64_t sequence, at::ScalarType type
          sequence % rows_of_block(sequence) == 0;
 }
 
+bool causal_softmax_kernel_takes(int64_t batches,
+                                 int64_t sequence,
+                                 at::ScalarType type,
+                                 int64_t most_keys) {
+  const bool keys_fit = sequence > 16 && sequence <= most_keys && sequence % 4 == 0;
+  return type != at::kFloat && keys_fit && batches % 4 == 0 &&
+         batches % rows_of_block(sequence) == 0;
+}
+
 CausalSoftmax::CausalSoftmax(const ShardContext& context, int64_t chunk)
     : transformer_engine_(context.transformer_engine()),
       megatron_(context.framework().megatron_fusions),
-      fused_(megatron_ && context.plan.training.masked_softmax_fusion),
+      most_fused_keys_(estimator::fused_softmax_keys(context.plan.training)),
       widens_(context.plan.training.attention_softmax_in_fp32),
       device_computes_(context.device_computes),
       device_(context.device),
@@ -123,16 +134,22 @@ at::Tensor CausalSoftmax::mask(int64_t sequence) const {
                              : lasting_mask_.narrow(1, 0, sequence).narrow(2, 0, sequence);
 }
 
+bool CausalSoftmax::has_kernel_for(const at::Tensor& scores) const {
+  const int64_t batches = scores.size(0), sequence = scores.size(1);
+  const at::ScalarType type = scores.scalar_type();
+  return transformer_engine_
+             ? softmax_kernel_takes(batches, sequence, type)
+             : causal_softmax_kernel_takes(batches, sequence, type, most_fused_keys_);
+}
+
 at::Tensor CausalSoftmax::forward(const at::Tensor& scores, const at::Tensor& mask) const {
-  if (!transformer_engine_) {
-    if (fused_) return SoftmaxKernel::apply(scores, mask, device_computes_);
-    if (megatron_ && widens_) return in_fp32(scores, mask);
-    scores.masked_fill_(of_one(mask), kMasked);
-    return at::_softmax(scores, -1, /*half_to_float=*/false);
+  if (has_kernel_for(scores)) return SoftmaxKernel::apply(scores, mask, device_computes_);
+  if (transformer_engine_) {
+    return in_fp32(scores, at::logical_or(mask, buffers_->causal_mask(of_one(mask))));
   }
-  const bool kernel = softmax_kernel_takes(scores.size(0), scores.size(1), scores.scalar_type());
-  if (kernel) return SoftmaxKernel::apply(scores, mask, device_computes_);
-  return in_fp32(scores, at::logical_or(mask, buffers_->causal_mask(of_one(mask))));
+  if (megatron_ && widens_) return in_fp32(scores, mask);
+  scores.masked_fill_(of_one(mask), kMasked);
+  return at::_softmax(scores, -1, /*half_to_float=*/false);
 }
 
 at::Tensor CausalSoftmax::in_fp32(const at::Tensor& scores, const at::Tensor& mask) const {

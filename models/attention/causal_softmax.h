@@ -7,6 +7,10 @@
 // incoming gradient with its own (softmax.py of 2.17). Scores of shapes that the kernel does not
 // support go through PyTorch's operators: they are cast to fp32 and masked with that mask and a
 // cached one; the fp32 weights and the combined mask are kept (forward_torch_softmax).
+//
+// Megatron-LM's own layers have a kernel for causal masks, of fewer keys. Scores that it does not
+// support are masked and go through PyTorch's softmax, in fp32 where the plan says so
+// (FusedScaleMaskSoftmax in megatron/core/fusions/fused_softmax.py).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,12 +31,13 @@ class CausalSoftmax {
   at::Tensor forward(const at::Tensor& scores, const at::Tensor& mask) const;
 
  private:
+  bool has_kernel_for(const at::Tensor& scores) const;
   at::Tensor in_fp32(const at::Tensor& scores, const at::Tensor& mask) const;
 
   bool transformer_engine_;
-  bool megatron_;  ///< Megatron-LM's own layers, or TransformerEngine's
-  bool fused_;
-  bool widens_;  ///< what is not fused is in fp32
+  bool megatron_;            ///< Megatron-LM's own layers, or TransformerEngine's
+  int64_t most_fused_keys_;  ///< of the framework's own kernel; 0: it has none, or is off
+  bool widens_;              ///< what is not fused is in fp32
   bool device_computes_;
   at::Device device_;
   std::shared_ptr<FrameworkBuffers> buffers_;
@@ -43,5 +48,12 @@ class CausalSoftmax {
 /// Whether TransformerEngine's kernel supports scores of shape [batches, s, s] (is_kernel_available
 /// in softmax.py).
 bool softmax_kernel_takes(int64_t batches, int64_t sequence, at::ScalarType type);
+
+/// The same of the kernel of Megatron-LM's own layers (is_kernel_available in fused_softmax.py),
+/// which takes at most `most_keys` keys.
+bool causal_softmax_kernel_takes(int64_t batches,
+                                 int64_t sequence,
+                                 at::ScalarType type,
+                                 int64_t most_keys);
 
 }  // namespace models

@@ -121,13 +121,6 @@ void set_mlp_width(const std::vector<SourceEntry>& entries, ImportedPlan& plan) 
   set_key(plan, "model.ffn_hidden_size", (width + multiple - 1) / multiple * multiple);
 }
 
-/// is_kernel_available in fused_softmax.py of GPT-NeoX.
-void set_softmax_kernel(ImportedPlan& plan) {
-  constexpr int64_t kMostKeys = 2048;
-  if (whole_of(plan, "training.sequence_length") <= kMostKeys) return;
-  set_key(plan, "training.masked_softmax_fusion", false);
-}
-
 ImportedPlan import_program(const TreeProgramRow& row,
                             const std::vector<SourceEntry>& entries,
                             const std::string& origin) {
@@ -137,10 +130,7 @@ ImportedPlan import_program(const TreeProgramRow& row,
   whole.merge_patch(plan.tree.json());
   plan.tree = whole;
   if (row.program == "nanotron") set_machine(entries, plan);
-  if (row.program == "GPT-NeoX") {
-    set_mlp_width(entries, plan);
-    set_softmax_kernel(plan);
-  }
+  if (row.program == "GPT-NeoX") set_mlp_width(entries, plan);
   set_machines(entries, plan);
   return plan;
 }

@@ -70,6 +70,18 @@ TEST(Frameworks, MegatronsOwnKeysAreRefusedElsewhere) {
   }
 }
 
+// is_kernel_available in fused_softmax.py of Megatron-LM, before January 2022, and of GPT-NeoX.
+TEST(Frameworks, HaveASoftmaxKernelForSoManyKeys) {
+  const auto keys = [](const Json& training) {
+    return fused_softmax_keys(small_plan({{"training", training}}).training);
+  };
+  EXPECT_EQ(keys({{"transformer_impl", "local"}}), 4096);
+  EXPECT_EQ(keys({{"transformer_impl", "local"}, {"megatron_core", "0.0"}}), 2048);
+  EXPECT_EQ(keys({{"framework", "megatron-deepspeed"}}), 2048);
+  EXPECT_EQ(keys({{"framework", "plain"}}), 0);
+  EXPECT_EQ(keys({{"masked_softmax_fusion", false}}), 0);
+}
+
 TEST(Frameworks, AnRmsNormOfOperatorsIsPyTorchs) {
   const auto complaint = [](const char* framework) {
     return complaint_about({{"training", {{"framework", framework}, {"rms_norm_fusion", false}}}});

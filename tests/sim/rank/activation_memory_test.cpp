@@ -130,7 +130,7 @@ TEST(GptLayerActivations, AreFp32WeightsWhereTransformerEnginesSoftmaxDoesNotRun
             s * kWidth * 34 + (5 + 2) * kHeads * s * s + s * s + kLayerNormRows / b);
   Json local = changes;
   local["training"]["transformer_impl"] = "local";
-  EXPECT_EQ(layer_bytes(local), s * kWidth * 34 + 5 * kHeads * s * s + kLayerNormRows / b);
+  EXPECT_EQ(layer_bytes(local), s * kWidth * 34 + (5 + 2) * kHeads * s * s + kLayerNormRows / b);
 }
 
 /// What one layer of a GPT keeps more if an option of the training is off.
@@ -192,6 +192,32 @@ TEST(GptLayerActivations, AreShortWeightsOfASoftmaxThatIsNotInFp32) {
   Json wide = neox;
   wide["training"]["attention_softmax_in_fp32"] = true;
   EXPECT_EQ(kept_without("masked_softmax_fusion", wide), 2 * a * s * s * b);
+}
+
+// is_kernel_available in fused_softmax.py: at most 4,096 keys (2,048 in GPT-NeoX), and 16-bit
+// scores. What is beyond keeps fp32 weights beside those in 16 bits, which the next product reads.
+TEST(GptLayerActivations, AreFp32WeightsBeyondTheKeysOfMegatronsOwnSoftmax) {
+  constexpr double kHeads = 4, kWidth = kHeads * 16;
+  const auto weights = [&](const char* framework, double keys) {
+    const double kept =
+        layer_bytes({{"model",
+                      {{"hidden_size", kWidth},
+                       {"num_attention_heads", kHeads},
+                       {"attention_dropout", 0},
+                       {"max_position_embeddings", keys}}},
+                     {"training",
+                      {{"framework", framework},
+                       {"transformer_impl",
+                        framework == std::string("megatron-lm") ? "local" : "transformer_engine"},
+                       {"sequence_length", keys},
+                       {"micro_batch_size", 1},
+                       {"global_batch_size", 4}}}});
+    return (kept - keys * kWidth * 34 - 16 * keys) / (kHeads * keys * keys);
+  };
+  EXPECT_EQ(weights("megatron-lm", 4096), 2);
+  EXPECT_EQ(weights("megatron-lm", 4224), 4 + 2);
+  EXPECT_EQ(weights("megatron-deepspeed", 2048), 2);
+  EXPECT_EQ(weights("megatron-deepspeed", 2176), 4 + 2);
 }
 
 // Norms keep copies of the query and the key in 16 bits, and two fp32 numbers for each row of a

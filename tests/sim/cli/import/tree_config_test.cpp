@@ -288,7 +288,7 @@ TEST(GptNeox, NamesWhatItsLayersDoDifferently) {
 }
 
 // Fusions are off by default (neox_args.py), and the softmax of PyTorch is in fp32 only where a key
-// says so (forward_torch_softmax in fused_softmax.py). The kernel takes up to 2,048 keys.
+// says so (forward_torch_softmax in fused_softmax.py).
 TEST(GptNeox, HasTheSoftmaxThatItsKeysSay) {
   const auto softmax = [](const std::string& keys) {
     const ImportedPlan plan = neox_plan(keys + R"("train_iters": 1)");
@@ -301,7 +301,6 @@ TEST(GptNeox, HasTheSoftmaxThatItsKeysSay) {
   EXPECT_EQ(softmax(R"("apply_query_key_layer_scaling": true, )"), Said(false, nullptr));
   EXPECT_EQ(softmax(R"("scaled_upper_triang_masked_softmax_fusion": true, )").first, nullptr);
   EXPECT_EQ(softmax(R"("scaled_masked_softmax_fusion": true, )").first, nullptr);
-  EXPECT_EQ(softmax(R"("scaled_masked_softmax_fusion": true, "seq_length": 4096, )").first, false);
 }
 
 // ParallelismArgs in nanotron/config/parallelism_config.py: no engine is all forwards before all
