@@ -595,8 +595,11 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit(
       "attention_softmax_in_fp32",
       training.attention_softmax_in_fp32,
-      {"megatron-lm: without masked_softmax_fusion, the softmax reads and keeps fp32",
-       {{"--no-attention-softmax-in-fp32", "false", "the softmax is in the type of the scores"}}});
+      {"megatron-lm, local layers: where the softmax is not one kernel, it reads and keeps fp32",
+       {{"--attention-softmax-in-fp32",
+         "true",
+         "the softmax is in fp32, which is the default here"},
+        {"--no-attention-softmax-in-fp32", "false", "the softmax is in the type of the scores"}}});
   visit("rope_fusion",
         training.rope_fusion,
         {"megatron-lm: one kernel for rotary positions",

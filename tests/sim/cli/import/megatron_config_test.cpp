@@ -135,6 +135,21 @@ TEST(MegatronConfig, OfTheBridgePadsTheVocabularyOnlyWhereItSaysSo) {
   EXPECT_NE(multiple("true"), 1);
 }
 
+// Here the default is that of TransformerConfig, true.
+TEST(MegatronConfig, OfTheBridgeSaysInWhichTypeTheSoftmaxIs) {
+  const auto in_fp32 = [](const std::string& said) {
+    std::string text = kBridge;
+    const std::string model = "model:\n";
+    text.insert(text.find(model) + model.size(), said);
+    return said_key(imported_config(text), "training.attention_softmax_in_fp32");
+  };
+  EXPECT_EQ(in_fp32(""), nullptr);
+  EXPECT_EQ(in_fp32("  attention_softmax_in_fp32: false\n"), false);
+  EXPECT_EQ(in_fp32("  attention_softmax_in_fp32: true\n"), true);
+  EXPECT_EQ(in_fp32("  attention_softmax_in_fp32: false\n  apply_query_key_layer_scaling: true\n"),
+            nullptr);
+}
+
 TEST(MegatronConfig, OfTheBridgeIsRefusedByTheNamesOfItsTechniques) {
   std::string text = kBridge;
   const auto say = [&](const std::string& before, const std::string& after) {

@@ -109,6 +109,20 @@ TEST_F(MegatronImport, KnowsWhatMegatronChangesByItself) {
   EXPECT_FALSE(of("--bf16 --position-embedding-type rope").contains("rope_fusion"));
 }
 
+// store_true in arguments.py, whose value goes over that of TransformerConfig; only
+// --apply-query-key-layer-scaling turns it on, too. TransformerEngine does not read it.
+TEST_F(MegatronImport, HasASoftmaxInFp32OnlyWhereAnArgumentSaysSo) {
+  const auto of = [](const std::string& arguments) {
+    const Json training =
+        tree("--num-layers 2 --hidden-size 64 --num-attention-heads 4 " + arguments)["training"];
+    return training.value("attention_softmax_in_fp32", Json());
+  };
+  EXPECT_EQ(of("--transformer-impl local"), false);
+  EXPECT_EQ(of("--transformer-impl local --attention-softmax-in-fp32"), true);
+  EXPECT_EQ(of("--transformer-impl local --apply-query-key-layer-scaling"), nullptr);
+  EXPECT_EQ(of("--transformer-impl transformer_engine"), nullptr);
+}
+
 TEST_F(MegatronImport, NamesThePlaceOfEachKey) {
   const ImportedPlan plan = imported(kScript);
   EXPECT_EQ(plan.modelled.front().key, "num-layers");
