@@ -123,6 +123,15 @@ TEST_F(MegatronImport, HasASoftmaxInFp32OnlyWhereAnArgumentSaysSo) {
   EXPECT_EQ(of("--transformer-impl transformer_engine"), nullptr);
 }
 
+// input_jitter of TopKRouter keeps its noise until the backward (router.py).
+TEST_F(MegatronImport, RefusesNoiseOnTheInputsOfRouters) {
+  const ImportedPlan plan = imported(
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --num-experts 4 "
+      "--moe-input-jitter-eps 1e-2");
+  ASSERT_EQ(plan.techniques.size(), 1u);
+  EXPECT_EQ(plan.techniques.front().technique->name, "router-jitter");
+}
+
 TEST_F(MegatronImport, NamesThePlaceOfEachKey) {
   const ImportedPlan plan = imported(kScript);
   EXPECT_EQ(plan.modelled.front().key, "num-layers");

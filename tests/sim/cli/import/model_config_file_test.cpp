@@ -92,6 +92,16 @@ TEST(HfConfig, ReadsDeepSeeksExpertsAndLatents) {
   EXPECT_EQ(hf_parameters(plan.tree.json()), 671'026'404'352);
 }
 
+// MixtralSparseMoeBlock multiplies by noise where router_jitter_noise is more than 0.
+TEST(HfConfig, NamesNoiseOnTheInputsOfRouters) {
+  const auto of = [](const std::string& noise) {
+    return hf_techniques(
+        hf_plan(R"({"model_type": "mixtral", "router_jitter_noise": )" + noise + "}"));
+  };
+  EXPECT_EQ(of("0.01"), HfNames{"router-jitter"});
+  EXPECT_EQ(of("0.0"), HfNames{});
+}
+
 TEST(HfConfig, NamesWhatItsLayersHaveBesides) {
   const ImportedPlan normed = hf_plan(R"({"model_type": "qwen3", "hidden_size": 1024})");
   EXPECT_EQ(hf_techniques(normed), HfNames{});
