@@ -129,7 +129,7 @@ ClusterEstimate estimate_cluster(const Plan& plan,
     for (RateTerm& rate : host_rate_terms(plan)) estimate.rates.push_back(std::move(rate));
   }
   estimate.assumptions = assumptions_of(plan, gpu, fabric, matched);
-  estimate.not_modelled = gaps_of_the_model();
+  estimate.not_modelled = gaps_of(plan);
   return estimate;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "estimator/base/contains.h"
+#include "estimator/base/database.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/plan_notes.h"
@@ -14,7 +16,27 @@
 #include "estimator/plan/megatron_core.h"
 #include "estimator/step/stage_time.h"
 
+namespace onerank_data {
+extern const std::string_view model_gaps_json;
+}
+
 namespace estimator {
+
+/// What models have by their config.json, and no plan can say.
+struct ModelGap {
+  std::vector<std::string> models;
+  std::string what;
+  std::string source;
+  int64_t beyond_sequence = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ModelGap& gap) {
+  visit("models", gap.models, "names of presets");
+  visit("what", gap.what, "what it is, and how the real run differs");
+  visit("source", gap.source, "where it is from");
+  visit("beyond_sequence", gap.beyond_sequence, "only in longer sequences than this");
+}
+
 namespace {
 
 void note_launch(std::vector<std::string>& notes, const Link& link) {
@@ -155,6 +177,18 @@ void note_profiles(std::vector<std::string>& notes,
   }
 }
 
+std::vector<std::string> gaps_of_the_model(const Plan& plan) {
+  static const auto rows =
+      read_database<ModelGap>(onerank_data::model_gaps_json, "model_gaps.json");
+  std::vector<std::string> gaps;
+  for (const ModelGap& gap : rows) {
+    const bool has = contains(gap.models, plan.model_preset);
+    if (!has || plan.sequence_length() <= gap.beyond_sequence) continue;
+    gaps.push_back(fmt::format("{}: {}", plan.model_preset, gap.what));
+  }
+  return gaps;
+}
+
 }  // namespace
 
 std::vector<std::string> communication_assumptions(const ClusterConfig& cluster,
@@ -209,8 +243,8 @@ std::vector<std::string> assumptions_of(const Plan& plan,
   return notes;
 }
 
-std::vector<std::string> gaps_of_the_model() {
-  return {
+std::vector<std::string> gaps_of(const Plan& plan) {
+  std::vector<std::string> gaps = {
       "GPUs and machines that are unusually slow, because of faults, heat or other programs",
       "logging and evaluation",
       "compute and sends between stages that slow each other when they overlap",
@@ -222,6 +256,8 @@ std::vector<std::string> gaps_of_the_model() {
       "fragmentation that builds up after the second iteration",
       "memory of cuDNN plans, of other libraries, and of other processes on the GPU",
   };
+  for (std::string& gap : gaps_of_the_model(plan)) gaps.push_back(std::move(gap));
+  return gaps;
 }
 
 }  // namespace estimator

@@ -20,7 +20,7 @@ std::vector<std::string> assumptions_of(const Plan& plan,
 std::vector<std::string> communication_assumptions(const ClusterConfig& cluster,
                                                    const Fabric& fabric);
 
-/// What the time and memory models do not contain.
-std::vector<std::string> gaps_of_the_model();
+/// What the time and memory models do not contain, and what they lack of the plan's model.
+std::vector<std::string> gaps_of(const Plan& plan);
 
 }  // namespace estimator

@@ -56,5 +56,36 @@ TEST(Assumptions, SayWhichCpusPostToTheNetwork) {
   EXPECT_FALSE(assumes(Json::object(), "CPUs are not AMD's"));
 }
 
+/// Whether the estimate of a model says that it leaves out `words`.
+bool leaves_out(const char* model, int64_t sequence, const char* words) {
+  const Plan plan = resolve_plan(
+      {.tree = Json{{"model", model},
+                    {"cluster", {{"gpu", "h100-sxm"}, {"nodes", 1}}},
+                    {"training", {{"sequence_length", sequence}, {"global_batch_size", 8}}}},
+       .context = {}});
+  const std::vector<std::string> gaps = gaps_of(plan);
+  return std::any_of(gaps.begin(), gaps.end(), [&](const std::string& gap) {
+    return gap.find(words) != std::string::npos;
+  });
+}
+
+// Mistral-7B-v0.1/config.json: sliding_window 4096.
+TEST(Gaps, NameASlidingWindowWhereTheSequenceIsLonger) {
+  EXPECT_TRUE(leaves_out("mistral-7b", 8192, "sliding window of 4,096 tokens"));
+  EXPECT_FALSE(leaves_out("mistral-7b", 4096, "sliding window"));
+  EXPECT_FALSE(leaves_out("llama3-8b", 8192, "sliding window"));
+}
+
+TEST(Gaps, NameWhatTheLayersOfGemmaHave) {
+  EXPECT_TRUE(leaves_out("gemma-7b", 2048, "gemma-7b: the scaled embedding"));
+  EXPECT_TRUE(leaves_out("gemma-2b", 2048, "1 + weight"));
+}
+
+TEST(Gaps, AreOfModelsThatAreKnown) {
+  for (const char* model : {"mistral-7b", "gemma-2b", "gemma-7b"}) {
+    EXPECT_NE(find_model_preset(model), nullptr) << model;
+  }
+}
+
 }  // namespace
 }  // namespace estimator
