@@ -150,6 +150,18 @@ TEST(MegatronConfig, OfTheBridgeSaysInWhichTypeTheSoftmaxIs) {
             nullptr);
 }
 
+TEST(MegatronConfig, OfTheBridgeTellsTheGemmasApart) {
+  const auto of = [](const std::string& provider) {
+    std::string text = kBridge;
+    const std::string llama = "llama.llama_provider.Llama31ModelProvider";
+    text.replace(text.find(llama), llama.size(), provider);
+    return names_of_techniques(imported_config(text));
+  };
+  EXPECT_EQ(of("gemma.gemma_provider.GemmaModelProvider"), std::vector<std::string>{"gemma-norms"});
+  EXPECT_EQ(of("gemma.gemma2_provider.Gemma2ModelProvider"),
+            std::vector<std::string>{"gemma-layers"});
+}
+
 TEST(MegatronConfig, OfTheBridgeIsRefusedByTheNamesOfItsTechniques) {
   std::string text = kBridge;
   const auto say = [&](const std::string& before, const std::string& after) {

@@ -102,6 +102,13 @@ TEST(HfConfig, NamesNoiseOnTheInputsOfRouters) {
   EXPECT_EQ(of("0.0"), HfNames{});
 }
 
+// GemmaDecoderLayer has two norms; those of Gemma 2 and 3 have four.
+TEST(HfConfig, TellsTheGemmasApart) {
+  EXPECT_EQ(hf_techniques(hf_plan(R"({"model_type": "gemma"})")), HfNames{"gemma-norms"});
+  const HfNames later = hf_techniques(hf_plan(R"({"model_type": "gemma2"})"));
+  EXPECT_THAT(later, testing::Contains("gemma-layers"));
+}
+
 TEST(HfConfig, NamesWhatItsLayersHaveBesides) {
   const ImportedPlan normed = hf_plan(R"({"model_type": "qwen3", "hidden_size": 1024})");
   EXPECT_EQ(hf_techniques(normed), HfNames{});
