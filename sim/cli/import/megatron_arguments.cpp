@@ -215,6 +215,19 @@ void set_scheduled_batch(ImportedPlan& plan) {
   set_key(plan, "training.global_batch_size", parse_whole_number(batch, schedule->place));
 }
 
+/// What __post_init__ of TransformerConfig refuses beside an end that counts as a layer.
+void refuse_other_division(const std::string& flag, const SourceEntry& end) {
+  const bool is_layout = flag == kPipelineLayoutFlag;
+  const bool is_stage =
+      flag == "--decoder-first-pipeline-num-layers" || flag == "--decoder-last-pipeline-num-layers";
+  if (!is_layout && !is_stage) return;
+  throw UserError({.what = is_layout ? "a layout has the embedding and the loss in it"
+                                     : "a stage has a number of layers of its own, and the "
+                                       "embedding or the loss counts as a layer",
+                   .where = end.place + ", " + flag,
+                   .help = "keep one of the two"});
+}
+
 /// The embedding and the loss count as a layer each (get_num_layers_to_build in
 /// megatron/core/transformer/transformer_block.py).
 void divide_with_ends(ImportedPlan& plan) {
@@ -230,11 +243,7 @@ void divide_with_ends(ImportedPlan& plan) {
   int64_t chunks = number_of("parallelism.virtual_stages");
   const int64_t all = layers.get<int64_t>() + (embedding != nullptr) + (loss != nullptr);
   for (const auto& [flag, value] : plan.stage_flags) {
-    if (flag == kPipelineLayoutFlag) {  // __post_init__ of TransformerConfig
-      throw UserError({.what = "a layout has the embedding and the loss in it",
-                       .where = (embedding != nullptr ? *embedding : *loss).place + ", " + flag,
-                       .help = "keep one of the two"});
-    }
+    refuse_other_division(flag, embedding != nullptr ? *embedding : *loss);
     if (flag != "--num-layers-per-virtual-pipeline-stage") continue;
     const int64_t of_chunk = parse_whole_number(value, flag);
     if (of_chunk >= 1) chunks = std::max<int64_t>(1, all / stages / of_chunk);

@@ -202,6 +202,18 @@ TEST_F(MegatronImport, RefusesALayoutWhoseEndsCountAsLayersToo) {
                estimator::UserError);
 }
 
+// __post_init__ of TransformerConfig raises a ValueError.
+TEST_F(MegatronImport, RefusesAStagesLayersWhoseEndsCountAsLayersToo) {
+  for (const char* flag :
+       {"--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"}) {
+    const std::string arguments =
+        "--num-layers 31 --hidden-size 64 --num-attention-heads 4 "
+        "--pipeline-model-parallel-size 4 --account-for-loss-in-pipeline-split ";
+    EXPECT_NO_THROW(tree(arguments));
+    EXPECT_THROW(tree(arguments + flag + " 7"), estimator::UserError) << flag;
+  }
+}
+
 TEST_F(MegatronImport, ReadsAListInLinesWithoutAProgram) {
   const Json plan =
       tree("--num-layers 2\n--hidden-size 64\n# comment\n--num-attention-heads=4\n--swiglu\n");
