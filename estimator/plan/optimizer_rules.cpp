@@ -60,6 +60,21 @@ void check_muon(Rules& rules) {
           "leave out --no-use-layer-wise-param-layout or --overlap-param-gather");
 }
 
+/// validate_args of megatron/training/arguments.py.
+void check_overlapped_gathers(Rules& rules) {
+  const ParallelConfig& p = rules.plan_.parallelism;
+  if (rules.plan_.training.framework != Framework::kMegatronLm || !p.overlap_param_gather) return;
+  rules.require(p.zero_stage >= 1,
+                "only the distributed optimizer gathers parameters",
+                fmt::format("parallelism.overlap_param_gather, zero_stage = {}", p.zero_stage),
+                "add --use-distributed-optimizer, or leave out --overlap-param-gather");
+  rules.require(p.overlap_grad_reduce,
+                "Megatron-LM overlaps gathers of parameters only where it overlaps the reduction "
+                "of gradients, too",
+                "parallelism.overlap_param_gather without overlap_grad_reduce",
+                "add --overlap-grad-reduce, or leave out --overlap-param-gather");
+}
+
 /// parallel_state.py and distributed/distributed_data_parallel.py of Megatron-LM's core, and
 /// parallel_dims.py of TorchTitan (dp_replicate), which cut the ranks of a stage into consecutive
 /// parts.
@@ -112,6 +127,7 @@ void check_optimizer_instances(Rules& rules) {
 
 void check_optimizer(Rules& rules) {
   check_muon(rules);
+  check_overlapped_gathers(rules);
   check_optimizer_instances(rules);
 }
 
