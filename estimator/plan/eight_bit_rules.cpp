@@ -100,6 +100,13 @@ void check_eight_bit_shapes(Rules& rules) {
         "model.moe_shared_expert_intermediate_size");
 }
 
+void check_unused_recipe(Rules& rules) {
+  rules.require(rules.plan_.training.fp8_recipe == TrainingConfig().fp8_recipe,
+                "the key is only for products in 8 bits",
+                fp8_recipe_of(rules.plan_) + ", training.fp8_format = none",
+                "add --fp8-format hybrid, or leave fp8_recipe out");
+}
+
 /// validate_args in megatron/training/arguments.py
 void check_parameters_in_eight_bits(Rules& rules) {
   const Plan& plan = rules.plan_;
@@ -124,7 +131,7 @@ void check_parameters_in_eight_bits(Rules& rules) {
 
 void check_eight_bits(Rules& rules) {
   check_parameters_in_eight_bits(rules);
-  if (rules.plan_.training.fp8_format == Fp8Format::kNone) return;
+  if (rules.plan_.training.fp8_format == Fp8Format::kNone) return check_unused_recipe(rules);
   check_eight_bit_layers(rules);
   check_recomputed_modules(rules);
   check_eight_bit_gpu(rules);

@@ -32,6 +32,9 @@ void check_dense(Rules& rules) {
   unused(!plan.training.moe_expert_capacity_factor, "training.moe_expert_capacity_factor");
   unused(!plan.training.moe_pad_expert_input_to_capacity,
          "training.moe_pad_expert_input_to_capacity");
+  unused(plan.training.moe_router_dtype == RouterDtype::kOfTokens,
+         fmt::format("training.moe_router_dtype = {}", to_string(plan.training.moe_router_dtype)));
+  unused(plan.training.moe_grouped_gemm, "training.moe_grouped_gemm = false");
 }
 
 void check_model(Rules& rules) {

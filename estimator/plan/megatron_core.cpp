@@ -23,6 +23,25 @@ int minor_version(std::string_view text) {
   return error == std::errc() && (rest.empty() || is_patch) ? minor : -1;
 }
 
+/// Fusions that are on by default, and mean nothing where the framework has no such kernel.
+void check_fusion_keys(Rules& rules) {
+  const TrainingConfig& t = rules.plan_.training;
+  const FrameworkTraits& framework = traits_of(t.framework);
+  const auto only_where = [&](bool has_kernel, bool is_on, const std::string& key) {
+    rules.require(
+        has_kernel || is_on,
+        "the framework has no such kernel that could be off",
+        fmt::format("training.{} = false, training.framework = {}", key, to_string(t.framework)),
+        "leave it out, or use training.framework = megatron-lm");
+  };
+  only_where(framework.fused_gated_activation, t.bias_gelu_fusion, "bias_gelu_fusion");
+  only_where(framework.fused_gated_activation, t.bias_swiglu_fusion, "bias_swiglu_fusion");
+  only_where(framework.megatron_fusions, t.bias_dropout_fusion, "bias_dropout_fusion");
+  only_where(framework.megatron_fusions, t.masked_softmax_fusion, "masked_softmax_fusion");
+  only_where(framework.megatron_fusions, t.attention_softmax_in_fp32, "attention_softmax_in_fp32");
+  only_where(framework.fused_rotary, t.rope_fusion, "rope_fusion");
+}
+
 }  // namespace
 
 bool output_stand_in_lasts(const TrainingConfig& training) {
@@ -93,6 +112,7 @@ void check_megatron_keys(Rules& rules) {
                 "write 0.13 or 0.13.1");
   only_megatron(!t.check_for_nan_in_loss_and_grad.value_or(false),
                 "check_for_nan_in_loss_and_grad");
+  check_fusion_keys(rules);
 }
 
 }  // namespace estimator

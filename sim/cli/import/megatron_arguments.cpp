@@ -206,6 +206,13 @@ void drop_experts(Json& tree) {
   if (tree.contains("parallelism")) tree["parallelism"].erase("expert_tensor");
 }
 
+/// Without products in 8 bits their recipe says nothing.
+void drop_unused_recipe(Json& tree) {
+  if (estimator::find_in_tree(tree, "training.fp8_format").is_null() && tree.contains("training")) {
+    tree["training"].erase("fp8_recipe");
+  }
+}
+
 /// The batch of a schedule's last step: "0:384 200B:768 400B:1152".
 void set_scheduled_batch(ImportedPlan& plan) {
   const SourceEntry* schedule = find_use(plan, "step-batch-size-schedule");
@@ -269,6 +276,7 @@ void divide_with_ends(ImportedPlan& plan) {
 void finish_megatron_plan(ImportedPlan& plan) {
   Json tree = plan.tree.json();
   drop_experts(tree);
+  drop_unused_recipe(tree);
   const bool has_groups = find_use(plan, "group-query-attention") != nullptr;
   if (!has_groups && tree.contains("model")) tree["model"].erase("num_query_groups");
   const bool has_fused_loss = find_use(plan, "cross-entropy-loss-fusion") != nullptr;

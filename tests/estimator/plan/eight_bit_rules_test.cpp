@@ -51,6 +51,8 @@ TEST(EightBitRules, SayWhatIsWrongAndTheWayOut) {
        {"need the distributed optimizer", "zero_stage = 0", "--use-distributed-optimizer"}},
       {{{"training", {{"fp8_param_gather", true}, {"fp8_format", "none"}}}},
        {"fp8_param_gather keeps the weights", "--fp8-format hybrid"}},
+      {{{"training", {{"fp8_recipe", "mxfp8"}, {"fp8_format", "none"}}}},
+       {"only for products in 8 bits", "fp8_recipe = mxfp8", "--fp8-format hybrid"}},
       {{{"training", {{"fp8_recipe", "mxfp8"}}}},
        {"no 8-bit products with a scale for each 32 elements", "h100", "B200"}},
       {{{"training", {{"fp8_recipe", "mxfp8"}, {"sequence_length", 1000}}},

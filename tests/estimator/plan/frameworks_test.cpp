@@ -70,6 +70,26 @@ TEST(Frameworks, MegatronsOwnKeysAreRefusedElsewhere) {
   }
 }
 
+TEST(Frameworks, KernelsThatAreOffAreThoseOfTheFramework) {
+  const auto complaint = [](const char* framework, const char* key) {
+    return complaint_about({{"training", {{"framework", framework}, {key, false}}}});
+  };
+  const std::vector<const char*> keys = {"bias_gelu_fusion",
+                                         "bias_swiglu_fusion",
+                                         "bias_dropout_fusion",
+                                         "masked_softmax_fusion",
+                                         "attention_softmax_in_fp32",
+                                         "rope_fusion"};
+  for (const char* key : keys) {
+    EXPECT_EQ(complaint("megatron-lm", key), "") << key;
+    const std::string named = std::string("training.") + key + " = false";
+    EXPECT_NE(complaint("plain", key).find(named), std::string::npos) << key;
+  }
+  EXPECT_EQ(complaint("megatron-deepspeed", "masked_softmax_fusion"), "");
+  EXPECT_EQ(complaint("megatron-deepspeed", "bias_dropout_fusion"), "");
+  EXPECT_EQ(complaint("nanotron", "rope_fusion"), "");
+}
+
 // is_kernel_available in fused_softmax.py of Megatron-LM, before January 2022, and of GPT-NeoX.
 TEST(Frameworks, HaveASoftmaxKernelForSoManyKeys) {
   const auto keys = [](const Json& training) {

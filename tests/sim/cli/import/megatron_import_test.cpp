@@ -132,6 +132,13 @@ TEST_F(MegatronImport, RefusesNoiseOnTheInputsOfRouters) {
   EXPECT_EQ(plan.techniques.front().technique->name, "router-jitter");
 }
 
+TEST_F(MegatronImport, LeavesOutARecipeOfEightBitsWithoutThem) {
+  const std::string few = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 ";
+  EXPECT_FALSE(tree(few + "--fp8-recipe tensorwise")["training"].contains("fp8_recipe"));
+  EXPECT_EQ(tree(few + "--fp8-format hybrid --fp8-recipe tensorwise")["training"]["fp8_recipe"],
+            "tensorwise");
+}
+
 TEST_F(MegatronImport, NamesThePlaceOfEachKey) {
   const ImportedPlan plan = imported(kScript);
   EXPECT_EQ(plan.modelled.front().key, "num-layers");
