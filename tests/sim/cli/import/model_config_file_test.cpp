@@ -92,6 +92,14 @@ TEST(HfConfig, ReadsDeepSeeksExpertsAndLatents) {
   EXPECT_EQ(hf_parameters(plan.tree.json()), 671'026'404'352);
 }
 
+// save_pretrained() of transformers 4.57.3 writes both.
+TEST(HfConfig, ReadsWhatDeepSeeksClassWritesBesides) {
+  const ImportedPlan plan =
+      hf_plan(R"({"model_type": "deepseek_v3", "qk_head_dim": 192, "rope_interleave": true})");
+  EXPECT_EQ(plan.unknown.size(), 0u);
+  EXPECT_EQ(said_key(plan, "model.qk_head_dim"), 128);
+}
+
 // MixtralSparseMoeBlock multiplies by noise where router_jitter_noise is more than 0.
 TEST(HfConfig, NamesNoiseOnTheInputsOfRouters) {
   const auto of = [](const std::string& noise) {
