@@ -93,6 +93,10 @@ void check_eight_bit_shapes(Rules& rules) {
   width(m.hidden_size, "model.hidden_size");
   width(m.ffn_hidden_size / tensor, "model.ffn_hidden_size");
   width(m.num_attention_heads * m.value_width() / tensor, "model.num_attention_heads");
+  if (m.multi_latent_attention) {
+    width(m.q_lora_rank, "model.q_lora_rank");  // 0: no such latent
+    width(m.kv_lora_rank, "model.kv_lora_rank");
+  }
   if (m.predicts_more_tokens()) width(m.hidden_size / tensor, "model.hidden_size");
   if (!m.has_experts()) return;
   width(m.moe_ffn_hidden_size / plan.parallelism.expert_tensor, "model.moe_ffn_hidden_size");

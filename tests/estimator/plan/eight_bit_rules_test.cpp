@@ -28,6 +28,20 @@ Json with_experts(const Json& changes) {
   return tree;
 }
 
+/// Multi-latent attention with heads of usual widths.
+Json with_latents(const char* key, int64_t width) {
+  Json model = {{"multi_latent_attention", true},
+                {"position_embedding", "rope"},
+                {"add_bias_linear", false},
+                {"q_lora_rank", 64},
+                {"kv_lora_rank", 64},
+                {"qk_head_dim", 32},
+                {"qk_pos_emb_head_dim", 32},
+                {"v_head_dim", 32}};
+  model[key] = width;
+  return {{"model", model}};
+}
+
 Json in_eight_bits(const Json& changes = Json::object()) {
   Json tree = {{"training", {{"fp8_format", "hybrid"}}}, {"cluster", {{"gpu", "h100"}}}};
   tree.merge_patch(changes);
@@ -53,6 +67,10 @@ TEST(EightBitRules, SayWhatIsWrongAndTheWayOut) {
        {"fp8_param_gather keeps the weights", "--fp8-format hybrid"}},
       {{{"training", {{"fp8_recipe", "mxfp8"}, {"fp8_format", "none"}}}},
        {"only for products in 8 bits", "fp8_recipe = mxfp8", "--fp8-format hybrid"}},
+      {with_latents("q_lora_rank", 200),
+       {"multiples of 16", "model.q_lora_rank gives a rank matrices of 200 columns"}},
+      {with_latents("kv_lora_rank", 72),
+       {"multiples of 16", "model.kv_lora_rank gives a rank matrices of 72 columns"}},
       {{{"training", {{"fp8_recipe", "mxfp8"}}}},
        {"no 8-bit products with a scale for each 32 elements", "h100", "B200"}},
       {{{"training", {{"fp8_recipe", "mxfp8"}, {"sequence_length", 1000}}},
