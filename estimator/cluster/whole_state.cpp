@@ -42,6 +42,35 @@ double shared_elements(const ParametersRecord& parameters) {
   return elements;
 }
 
+/// Whether data ranks own whole parameters, or parameters have unequal states, so that the state of
+/// the rank that was run is no measure of the others' and of copies.
+bool has_unequal_owners(const Plan& plan) {
+  const bool owns_whole =
+      plan.parallelism.zero_stage > 0 && traits_of(plan.training.framework).whole_parameters;
+  return owns_whole || plan.training.optimizer == Optimizer::kMuon;
+}
+
+/// Of an element, in fp32: a momentum, or AdamW's two moments. Muon updates matrices, but for the
+/// embedding of words and the output layer (is_of_muon() in models/optimizer/muon.h).
+double moment_bytes_of(Optimizer optimizer, const ParameterRecord& parameter) {
+  constexpr double kMoment = 4;
+  const bool is_of_vocabulary = parameter.name.ends_with("word_embeddings.weight") ||
+                                parameter.name.ends_with("output_layer.weight");
+  const bool is_of_muon =
+      optimizer == Optimizer::kMuon && parameter.shape.size() == 2 && !is_of_vocabulary;
+  return is_of_muon || optimizer == Optimizer::kSgd ? kMoment : 2 * kMoment;
+}
+
+/// Of all parameters of a rank but copies, as if it kept their state alone.
+double whole_moment_bytes(const Plan& plan, const ParametersRecord& parameters) {
+  double bytes = 0;
+  for (const ParameterRecord& parameter : parameters.tensors) {
+    if (parameter.shared_copy) continue;
+    bytes += moment_bytes_of(plan.training.optimizer, parameter) * count_elements(parameter.shape);
+  }
+  return bytes;
+}
+
 /// `elements` in all ranks, of which `shared` are copies that another stage owns.
 Copies copies_of(const Plan& plan, double elements, double shared, int64_t parameters) {
   const ParallelConfig& p = plan.parallelism;
@@ -69,6 +98,7 @@ std::optional<WholeState> whole_state(const Plan& plan,
   WholeState whole{.parameters = parameter_count(plan.model, plan.padded_vocab_size())};
   double elements = 0, shared = 0;
   double parameter_bytes = 0, gradient_bytes = 0, master_bytes = 0, moment_bytes = 0;
+  double whole_moments = 0;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     const std::optional<ModelStateRecord>& state = profiles[i]->model_state;
     if (!state) return std::nullopt;
@@ -79,6 +109,7 @@ std::optional<WholeState> whole_state(const Plan& plan,
     gradient_bytes += ranks * static_cast<double>(state->gradient_bytes);
     master_bytes += ranks * static_cast<double>(state->master_weight_bytes);
     moment_bytes += ranks * static_cast<double>(state->optimizer_state_bytes);
+    whole_moments += ranks * whole_moment_bytes(plan, profiles[i]->parameters);
   }
   if (elements == 0 || whole.parameters == 0) return std::nullopt;
   const Copies copies = copies_of(plan, elements, shared, whole.parameters);
@@ -86,6 +117,12 @@ std::optional<WholeState> whole_state(const Plan& plan,
   whole.gradient_bytes = std::llround(gradient_bytes / copies.gradients);
   whole.master_weight_bytes = std::llround(master_bytes / copies.optimizer);
   whole.optimizer_state_bytes = std::llround(moment_bytes / copies.optimizer);
+  if (has_unequal_owners(plan)) {
+    constexpr double kMasterWeight = 4;
+    const auto all = static_cast<double>(whole.parameters);
+    whole.optimizer_state_bytes = std::llround(whole_moments / ((elements - shared) / all));
+    if (master_bytes > 0) whole.master_weight_bytes = std::llround(kMasterWeight * all);
+  }
   whole.usable_bytes = usable_bytes(plan, gpu);
   if (whole.usable_bytes <= 0) return std::nullopt;
   const auto gpus_for = [&](int64_t bytes) {

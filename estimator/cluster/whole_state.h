@@ -14,8 +14,9 @@
 namespace estimator {
 
 /// One copy of everything: the sum over all ranks of the cluster, divided by how many ranks hold
-/// the same part. `profiles` are those of `classes`. Empty if the ranks have not counted their
-/// state.
+/// the same part. Where ranks own whole parameters, or parameters have unequal states (Muon), the
+/// optimizer's state is that of the ranks' parameters instead. `profiles` are those of `classes`.
+/// Empty if the ranks have not counted their state.
 std::optional<WholeState> whole_state(const Plan& plan,
                                       const Gpu& gpu,
                                       const std::vector<RankClass>& classes,

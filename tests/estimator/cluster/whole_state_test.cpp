@@ -140,6 +140,45 @@ TEST(WholeState, CountsATiedOutputLayerOnce) {
   EXPECT_NEAR(static_cast<double>(state->bytes()) / static_cast<double>(all), 18, 1e-6);
 }
 
+// Four data ranks of each of two stages own parameters of the layer-wise optimizer, and the one
+// that was run owns the most: by its state, copies and owners would count too much.
+TEST(WholeState, OfMuonIsThatOfItsParameters) {
+  const Plan plan =
+      resolve_plan({.tree = Json{{"model", "gpt2"},
+                                 {"cluster", {{"gpu", "h100-sxm"}, {"nodes", 1}}},
+                                 {"parallelism", {{"pipeline", 2}, {"zero_stage", 1}}},
+                                 {"training", {{"optimizer", "muon"}, {"global_batch_size", 8}}}},
+                    .context = {}});
+  const int64_t rows = plan.padded_vocab_size(), hidden = plan.model.hidden_size;
+  const int64_t all = parameter_count(plan.model, rows), of_words = rows * hidden;
+  constexpr int64_t kVectors = 121'344;  // biases, and norms
+  const auto stage_of = [&](int64_t matrices, int64_t vectors, bool is_copy) {
+    RankProfile profile;
+    profile.parameters.tensors = {
+        {.name = is_copy ? "output_layer.weight" : "embedding.word_embeddings.weight",
+         .shape = {rows, hidden},
+         .shared_copy = is_copy},
+        {.name = "layers", .shape = {matrices / hidden, hidden}},
+        {.name = "norms", .shape = {vectors}}};
+    profile.parameters.count = of_words + matrices + vectors;
+    profile.model_state = {.parameter_bytes = 2 * profile.parameters.count,
+                           .gradient_bytes = 4 * profile.parameters.count,
+                           .master_weight_bytes = 4 * of_words,
+                           .optimizer_state_bytes = 8 * of_words};
+    return profile;
+  };
+  const int64_t matrices = all - of_words - kVectors;
+  const RankProfile first = stage_of(matrices / 2, kVectors / 2, false);
+  const RankProfile last = stage_of(matrices - matrices / 2, kVectors - kVectors / 2, true);
+  const auto state = whole_state(
+      plan, gpu_of(plan.cluster), {RankClass{.count = 4}, RankClass{.count = 4}}, {&first, &last});
+  ASSERT_TRUE(state);
+  EXPECT_EQ(matrices, 85'721'088);
+  EXPECT_EQ(state->optimizer_state_bytes, 4 * matrices + 8 * (of_words + kVectors));
+  EXPECT_EQ(state->optimizer_state_bytes, 652'922'880);
+  EXPECT_EQ(state->master_weight_bytes, 4 * all);
+}
+
 TEST(WholeState, IsNotKnownWhereRanksDidNotCountIt) {
   const Plan plan = plan_of(Json::object(), 1);
   const RankProfile profile;
