@@ -17,6 +17,13 @@ void check_mixed_precision(Rules& rules) {
                 "mixed precision computes in 16 bits",
                 "training.mixed_precision, training.dtype = fp32",
                 "use --bf16, or leave it out");
+  // _unscale_grads_ of torch/amp/grad_scaler.py: "Attempting to unscale FP16 gradients."
+  rules.require(
+      mixed || t.dtype != Dtype::kFp16 || !traits_of(t.framework).mixed_precision,
+      "the Trainer does not train a model that is in fp16 itself: its loss scaler refuses "
+      "gradients in fp16",
+      "training.dtype = fp16, training.mixed_precision = false",
+      "leave out --no-mixed-precision, or use --bf16");
 }
 
 void check_decay_groups(Rules& rules) {

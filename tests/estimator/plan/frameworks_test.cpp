@@ -125,6 +125,10 @@ TEST(TransformersFramework, HasParametersInFp32UnlessTheModelIsIn16Bits) {
   EXPECT_EQ(parameter_dtype({{"dtype", "bf16"}}), Dtype::kFp32);
   EXPECT_EQ(parameter_dtype({{"dtype", "bf16"}, {"mixed_precision", false}}), Dtype::kBf16);
   EXPECT_EQ(parameter_dtype({{"dtype", "fp32"}}), Dtype::kFp32);
+  EXPECT_EQ(parameter_dtype({{"dtype", "fp16"}}), Dtype::kFp32);
+  EXPECT_NE(complaint_about(trainer({{"dtype", "fp16"}, {"mixed_precision", false}}))
+                .find("loss scaler refuses gradients in fp16"),
+            std::string::npos);
   EXPECT_FALSE(small_plan(trainer({{"dtype", "fp32"}})).training.mixed_precision);
   EXPECT_FALSE(small_plan(Json::object()).training.mixed_precision);
 }
