@@ -133,7 +133,7 @@ class Importer {
 
   static bool matches_any(const SourceEntry& entry, const std::vector<std::string>& patterns) {
     return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-      if (entry.values.empty()) return pattern.empty() || pattern == "true";
+      if (entry.values.empty()) return pattern.empty() || (pattern == "true" && !entry.is_null);
       return std::all_of(entry.values.begin(), entry.values.end(), [&](const std::string& value) {
         return matches_glob(value, pattern);
       });

@@ -31,6 +31,7 @@ void add_entries(const Json& object,
     } else if (!value.is_null()) {
       entry.values.push_back(scalar_text(value));
     }
+    entry.is_null = entry.values.empty();
     entries.push_back(std::move(entry));
   }
 }

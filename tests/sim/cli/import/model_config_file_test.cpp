@@ -100,6 +100,14 @@ TEST(HfConfig, ReadsWhatDeepSeeksClassWritesBesides) {
   EXPECT_EQ(said_key(plan, "model.qk_head_dim"), 128);
 }
 
+TEST(HfConfig, TakesNoNullForTrue) {
+  const auto of = [](const std::string& bias) {
+    return hf_techniques(hf_plan(R"({"model_type": "llama", "attention_bias": )" + bias + "}"));
+  };
+  EXPECT_EQ(of("null"), HfNames{});
+  EXPECT_EQ(of("true"), HfNames{"attention-bias"});
+}
+
 // MixtralSparseMoeBlock multiplies by noise where router_jitter_noise is more than 0.
 TEST(HfConfig, NamesNoiseOnTheInputsOfRouters) {
   const auto of = [](const std::string& noise) {
