@@ -143,4 +143,23 @@ ImportedPlan import_torchtitan_config(const std::string& text, const std::string
   return plan;
 }
 
+void refuse_one_shard(const Json& tree, const estimator::PlanContext& context) {
+  estimator::Plan plan;
+  try {
+    plan = estimator::resolve_plan(tree, context);
+  } catch (const estimator::UserError&) {
+    return;  // which is said where the plan is resolved for its own sake
+  }
+  const bool is_torchtitan = plan.training.framework == estimator::Framework::kTorchtitan;
+  if (!is_torchtitan || !plan.fully_sharded() || plan.replicas() > 1) return;
+  throw estimator::UserError(
+      {.what = "not modelled: TorchTitan shards parameters only over several ranks, and computes "
+               "under autocast over fp32 parameters on one",
+       .where = fmt::format("{}: parallelism.data_parallel_shard_degree -1 of {} ranks is 1",
+                            context.origin,
+                            plan.world_size()),
+       .help = "use more GPUs; --zero-stage 0 --dtype fp32 has the same parameters, with larger "
+               "activations and slower products"});
+}
+
 }  // namespace sim

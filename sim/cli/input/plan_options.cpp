@@ -10,6 +10,7 @@
 #include "estimator/plan/plan_tree.h"
 #include "estimator/plan/sized_model.h"
 #include "sim/cli/import/import_file.h"
+#include "sim/cli/import/torchtitan_config.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/values/byte_sizes.h"
 #include "sim/cli/values/strict_number.h"
@@ -28,6 +29,7 @@ using estimator::UserError;
 constexpr const char* kWorldSizeFlag = "--gpus";
 constexpr const char* kAllocatorPath = "memory.allocator";
 constexpr const char* kModelPath = "model.preset";
+constexpr const char* kTorchtitan = "TorchTitan";
 
 /// Keys that PyTorch takes from variables, where the plan has them not; the first variable wins.
 const std::vector<std::pair<std::string, std::vector<const char*>>> kVariables = {
@@ -252,6 +254,10 @@ PlanInput PlanOptions::said(const Environment& environment, Writers& writers) co
   }
   if (const PipelineLayers layers = stage_flags(file); layers.any_given()) {
     input.spec.derive_keys = [layers](Json& tree) { layers.overlay(tree); };
+  } else if (file.imported && file.imported->program == kTorchtitan) {
+    input.spec.derive_keys = [context = input.spec.context](Json& tree) {
+      refuse_one_shard(tree, context);
+    };
   }
   return input;
 }

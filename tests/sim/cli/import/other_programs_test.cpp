@@ -6,6 +6,8 @@
 #include "estimator/base/fields.h"
 #include "sim/cli/import/import_file.h"
 #include "sim/cli/import/key_table.h"
+#include "sim/cli/import/torchtitan_config.h"
+#include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
 namespace {
@@ -142,6 +144,32 @@ TEST(TorchtitanConfig, HasTypesThatFollowFromSharding) {
   EXPECT_TRUE(of("data_parallel_shard_degree = 1\n[training]\nmixed_precision_param = "
                  "\"float32\"\n")
                   .techniques.empty());
+}
+
+constexpr const char* kRestOfEight =
+    "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"
+    "[parallelism]\ndata_parallel_shard_degree = -1\ntensor_parallel_degree = 8\n";
+
+// fsdp_enabled in torchtitan/distributed/parallel_dims.py of v0.2.2.
+TEST(TorchtitanConfig, ShardsOverSeveralRanksAlone) {
+  const auto check = [](int64_t nodes, int64_t zero_stage) {
+    Json tree = imported(kRestOfEight).tree.json();
+    tree["cluster"] = {{"gpu", "h100"}, {"nodes", nodes}, {"gpus_per_node", 8}};
+    tree["parallelism"]["zero_stage"] = zero_stage;
+    refuse_one_shard(tree, {});
+  };
+  EXPECT_THROW(check(1, 3), estimator::UserError);
+  EXPECT_NO_THROW(check(2, 3));
+  EXPECT_NO_THROW(check(1, 0));
+}
+
+class TorchtitanProgram : public OnerankProgram {};
+
+TEST_F(TorchtitanProgram, RefusesToShardOverTheOneRankThatIsLeft) {
+  const std::string file = write("job.toml", kRestOfEight);
+  const ProgramResult refused = run({"check", file, "--gpu", "h100", "--nodes", "1"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.error, HasSubstr("data_parallel_shard_degree -1 of 8 ranks is 1"));
 }
 
 TEST(TorchtitanConfig, ReadsDeterminismAndTheDegreesOfOldJobs) {
