@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/text.h"
 #include "sim/cli/import/glob.h"
+#include "sim/cli/import/shell_sum.h"
 #include "sim/cli/import/shell_tokens.h"
 
 namespace sim {
@@ -16,19 +16,20 @@ namespace {
 
 using std::string_view;
 
-bool is_variable_letter(char letter) {
-  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
-}
-
 std::size_t name_length(string_view text) {
   if (!text.empty() && string_view("@*#?$!-").find(text[0]) != string_view::npos) return 1;
   if (!text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) != 0) return 1;
-  const auto end = std::find_if_not(text.begin(), text.end(), is_variable_letter);
+  const auto end = std::find_if_not(text.begin(), text.end(), is_shell_name_letter);
   return static_cast<std::size_t>(end - text.begin());
 }
 
 std::string unknown(string_view written) {
   return fmt::format("{}{}{}", kUnknownBegins, without_marks(std::string(written)), kUnknownEnds);
+}
+
+/// What a shell knows of itself, which nobody can tell from a script.
+bool is_state_of_shell(string_view name) {
+  return name.size() == 1 && string_view("#?$!-").find(name[0]) != string_view::npos;
 }
 
 std::string changed_case(std::string text, int (*change)(int)) {
@@ -52,114 +53,40 @@ std::string cut(const std::string& text, bool from_end, bool longest, string_vie
   return text;
 }
 
-/// A sum of numbers, names, + - * / % and brackets.
-class Sum {
- public:
-  Sum(string_view text, const ShellVariables& variables) : text_(text), variables_(variables) {}
+bool begins_mark(char letter) { return letter == kUnknownBegins || letter == kUndecidedBegins; }
 
-  std::optional<int64_t> value() {
-    const auto result = read_sum(0);
-    skip_blanks();
-    return at_ == text_.size() ? result : std::nullopt;
+/// Without the marked parts whose mark is one that `is_left_out` holds for.
+template <class IsLeftOut>
+std::string without_parts(const std::string& text, IsLeftOut is_left_out) {
+  std::string kept;
+  bool is_kept = true;
+  for (const char letter : text) {
+    if (is_left_out(letter)) is_kept = false;
+    if (is_kept) kept += letter;
+    if (letter == kUnknownEnds) is_kept = true;
   }
-
- private:
-  using Value = std::optional<int64_t>;
-
-  void skip_blanks() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
-  }
-  char next() {
-    skip_blanks();
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-
-  Value read_sum(int depth) {
-    Value left = read_product(depth);
-    while (left && (next() == '+' || next() == '-')) {
-      const bool adds = text_[at_++] == '+';
-      const Value right = read_product(depth);
-      int64_t result = 0;
-      const bool overflows = !right || (adds ? __builtin_add_overflow(*left, *right, &result)
-                                             : __builtin_sub_overflow(*left, *right, &result));
-      left = overflows ? Value() : Value(result);
-    }
-    return left;
-  }
-
-  Value read_product(int depth) {
-    Value left = read_factor(depth);
-    while (left && (next() == '*' || next() == '/' || next() == '%')) {
-      const char sign = text_[at_++];
-      const Value right = read_factor(depth);
-      int64_t result = 0;
-      if (!right || (sign != '*' && *right <= 0)) return std::nullopt;
-      if (sign == '*' && __builtin_mul_overflow(*left, *right, &result)) return std::nullopt;
-      if (sign == '/') result = *left / *right;
-      if (sign == '%') result = *left % *right;
-      left = result;
-    }
-    return left;
-  }
-
-  Value read_factor(int depth) {
-    constexpr int kDeepestSum = 100;
-    if (next() == '(' && depth < kDeepestSum) {
-      ++at_;
-      const Value inner = read_sum(depth + 1);
-      if (next() != ')') return std::nullopt;
-      ++at_;
-      return inner;
-    }
-    std::size_t begin = at_;
-    if (next() == '$') begin = ++at_;
-    const bool in_braces = begin > 0 && next() == '{' && text_[begin - 1] == '$';
-    if (in_braces) begin = ++at_;
-    while (at_ < text_.size() && is_variable_letter(text_[at_])) ++at_;
-    const string_view name = text_.substr(begin, at_ - begin);
-    if (in_braces) {
-      if (next() != '}') return std::nullopt;
-      ++at_;
-    }
-    return number_of(name);
-  }
-
-  Value number_of(string_view name) const {
-    std::string text(name);
-    if (const auto found = variables_.find(text); found != variables_.end()) {
-      text = found->second.empty() ? "" : found->second.front();
-    }
-    int64_t number = 0;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-    return number;
-  }
-
-  string_view text_;
-  const ShellVariables& variables_;
-  std::size_t at_ = 0;
-};
+  return kept;
+}
 
 }  // namespace
 
 std::string without_marks(const std::string& text) {
   std::string plain = text;
-  std::erase_if(plain, [](char c) { return c == kUnknownBegins || c == kUnknownEnds; });
+  std::erase_if(plain, [](char c) { return begins_mark(c) || c == kUnknownEnds; });
   return plain;
 }
 
-bool has_marks(const std::string& text) { return text.find(kUnknownBegins) != text.npos; }
-
-std::string known_part(const std::string& text) {
-  std::string known;
-  bool is_known = true;
-  for (const char letter : text) {
-    if (letter == kUnknownBegins) is_known = false;
-    if (is_known) known += letter;
-    if (letter == kUnknownEnds) is_known = true;
-  }
-  return known;
+bool has_marks(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), begins_mark);
 }
+
+bool is_undecided(const std::string& text) { return text.find(kUndecidedBegins) != text.npos; }
+
+std::string undecided(string_view written) {
+  return fmt::format("{}{}{}", kUndecidedBegins, without_marks(std::string(written)), kUnknownEnds);
+}
+
+std::string known_part(const std::string& text) { return without_parts(text, begins_mark); }
 
 void ShellExpansion::count(std::size_t bytes) {
   constexpr std::size_t kMostBytes = std::size_t{16} << 20;
@@ -177,7 +104,11 @@ void ShellExpansion::add_variable(const std::string& name,
                                   std::vector<Piece>& pieces) {
   const auto found = variables_.find(name);
   if (found == variables_.end()) {
-    if (!all && name != "@" && name != "*") pieces.push_back({unknown(written), true});
+    if (is_state_of_shell(name)) {
+      pieces.push_back({undecided(written), true});
+    } else if (!all && name != "@" && name != "*") {
+      pieces.push_back({unknown(written), true});
+    }
     return;
   }
   const std::vector<std::string>& items = found->second;
@@ -206,6 +137,7 @@ void ShellExpansion::add_braces(string_view inner, bool is_quoted, std::vector<P
     return;
   }
   if (rest.empty()) return add_variable(name, all, is_quoted, written, pieces);
+  if (is_undecided(value)) return pieces.push_back({undecided(written), true});
   const bool empty_counts = rest.starts_with(':');
   const string_view operation = rest.substr(empty_counts ? 1 : 0);
   const char sign = operation.empty() ? '\0' : operation[0];
@@ -246,9 +178,9 @@ void ShellExpansion::add_braces(string_view inner, bool is_quoted, std::vector<P
 void ShellExpansion::add_expansion(string_view raw, bool is_quoted, std::vector<Piece>& pieces) {
   if (raw.starts_with("$((") && raw.ends_with("))")) {
     const auto number = sum(raw.substr(3, raw.size() - 5));
-    pieces.push_back({number ? std::to_string(*number) : unknown(raw), true});
+    pieces.push_back({number ? std::to_string(*number) : undecided(raw), true});
   } else if (raw.starts_with("$(")) {
-    pieces.push_back({unknown(raw), true});
+    pieces.push_back({undecided(raw), true});
   } else if (raw.starts_with("${")) {
     add_braces(raw.substr(2, raw.size() - 2 - (raw.ends_with('}') ? 1 : 0)), is_quoted, pieces);
   } else {
@@ -286,7 +218,7 @@ void ShellExpansion::add_pieces(string_view raw, bool is_quoted, std::vector<Pie
       }
     } else if (letter == '`') {
       end = end_of_shell_part(raw, at);
-      pieces.push_back({unknown(raw.substr(at, end - at)), true});
+      pieces.push_back({undecided(raw.substr(at, end - at)), true});
     } else if (letter == '$' && at + 1 < raw.size()) {
       end = end_of_shell_part(raw, at);
       if (end == at + 1) end += name_length(raw.substr(at + 1));
@@ -332,9 +264,9 @@ std::vector<std::string> ShellExpansion::words(string_view raw) {
   return words;
 }
 
-std::string ShellExpansion::word(string_view raw) {
+std::string ShellExpansion::joined(string_view raw, bool is_quoted) {
   std::vector<Piece> pieces;
-  add_pieces(raw, false, pieces);
+  add_pieces(raw, is_quoted, pieces);
   std::string text;
   for (const Piece& piece : pieces) {
     if (piece.begins_word) text += ' ';
@@ -343,10 +275,24 @@ std::string ShellExpansion::word(string_view raw) {
   return text;
 }
 
-std::string ShellExpansion::known_word(string_view raw) { return known_part(word(raw)); }
+std::string ShellExpansion::word(string_view raw) { return joined(raw, false); }
+
+std::string ShellExpansion::tested_word(string_view raw) {
+  return without_parts(word(raw), [](char letter) { return letter == kUnknownBegins; });
+}
+
+std::string ShellExpansion::sum_text(string_view raw) { return joined(raw, true); }
+
+std::optional<int64_t> ShellExpansion::number(const std::string& name) const {
+  const auto found = variables_.find(name);
+  if (found == variables_.end()) return std::nullopt;
+  const std::string text = found->second.empty() ? "" : found->second.front();
+  return text.empty() ? 0 : shell_number(text);
+}
 
 std::optional<int64_t> ShellExpansion::sum(string_view text) {
-  return Sum(text, variables_).value();
+  const auto value = [this](const std::string& name) { return number(name); };
+  return shell_sum(sum_text(text), {.value = value, .assign = {}});
 }
 
 }  // namespace sim

@@ -25,11 +25,19 @@ class ShellExpansion {
   std::vector<std::string> words(std::string_view raw);
   /// The same as one word, as on the right of an assignment.
   std::string word(std::string_view raw);
-  /// Without the parts that are not known, which are empty in the tests of a script.
-  std::string known_word(std::string_view raw);
+  /// As a test of the script reads it: variables that nobody sets are empty. What is not known for
+  /// another reason stays between marks.
+  std::string tested_word(std::string_view raw);
 
   /// The value of a sum, if all of its variables are numbers.
   std::optional<int64_t> sum(std::string_view text);
+  /// The text of a sum with its `$NAME` replaced.
+  std::string sum_text(std::string_view raw);
+  /// The value of a variable in a sum. Nothing: it is not set, or no number.
+  std::optional<int64_t> number(const std::string& name) const;
+
+  /// Throws UserError when a script makes too many bytes of text in all.
+  void count(std::size_t bytes);
 
  private:
   /// A piece of text, and whether blanks in it divide words.
@@ -47,7 +55,7 @@ class ShellExpansion {
                     bool is_quoted,
                     std::string_view written,
                     std::vector<Piece>& pieces);
-  void count(std::size_t bytes);
+  std::string joined(std::string_view raw, bool is_quoted);
 
   ShellVariables& variables_;
   const std::string& origin_;
@@ -55,9 +63,15 @@ class ShellExpansion {
   int depth_ = 0;
 };
 
-/// Marks around what only the shell knows.
+/// Marks around what only the shell knows: a variable that nobody sets, which is empty in tests and
+/// takes its default, or else what a command, a test or a sum decides that nobody can follow.
 inline constexpr char kUnknownBegins = '\x01';
+inline constexpr char kUndecidedBegins = '\x03';
 inline constexpr char kUnknownEnds = '\x02';
+
+/// The text between the marks of what is not decided.
+std::string undecided(std::string_view written);
+bool is_undecided(const std::string& text);
 
 /// The text without the marks, and whether it had any.
 std::string without_marks(const std::string& text);

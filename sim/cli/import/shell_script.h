@@ -1,7 +1,8 @@
 // Reads a shell script for the commands that it would start, without starting any. It follows
-// assignments, arrays, ${NAME:-default}, sums, tests, case, for (the first item), functions and
-// scripts that it sources. What only a shell could know ($1, $(command), variables that nobody
-// sets) stays in the words as it is written.
+// assignments, arrays, ${NAME:-default}, sums, tests, case, for (the first item), functions,
+// subshells and scripts that it sources. What only a shell could know ($1, $(command), variables
+// that nobody sets, or that are assigned where a test is not decided) stays in the words as it is
+// written.
 #pragma once
 
 #include <functional>

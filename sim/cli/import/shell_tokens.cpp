@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "estimator/base/errors.h"
 
@@ -15,15 +16,11 @@ using std::string_view;
 
 bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
 
-bool is_name_letter(char letter) {
-  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
-}
-
 /// "NAME=" or "NAME+="
 bool begins_array(string_view word) {
   if (word.empty() || word.back() != '=') return false;
   word.remove_suffix(word.ends_with("+=") ? 2 : 1);
-  return !word.empty() && std::all_of(word.begin(), word.end(), is_name_letter);
+  return !word.empty() && std::all_of(word.begin(), word.end(), is_shell_name_letter);
 }
 
 /// Quotes and brackets in each other beyond this are read as plain letters.
@@ -105,6 +102,8 @@ class Tokenizer {
       ++at_;
       ++line_;
       read_heredocs(tokens);
+    } else if (read_test(tokens) || read_sum(tokens)) {
+      return;
     } else if (letter == '<' || letter == '>' || text_.substr(at_).starts_with("&>")) {
       read_redirection();
     } else if (string_view(";&|()").find(letter) != string_view::npos) {
@@ -114,6 +113,57 @@ class Tokenizer {
     } else {
       read_word(tokens);
     }
+  }
+
+  /// Whether a command can begin behind these tokens.
+  bool begins_command(const std::vector<ShellToken>& tokens) const {
+    if (depth_ > 0) return false;  // an item of an array
+    if (tokens.empty() || tokens.back().kind != Kind::kWord) return true;
+    static const std::set<string_view> kBefore = {
+        "if", "elif", "while", "until", "then", "else", "do", "!", "{", "time"};
+    return kBefore.contains(tokens.back().text);
+  }
+
+  /// [[ ... ]], in which && and > are no operators.
+  bool read_test(std::vector<ShellToken>& tokens) {
+    if (!text_.substr(at_).starts_with("[[") || !(is_blank(peek(2)) || peek(2) == '\n'))
+      return false;
+    if (!begins_command(tokens)) return false;
+    const std::size_t begin = at_ + 2;
+    std::size_t end = begin;
+    while (end < text_.size() && !closes_test(end)) end = end_of_shell_part(text_, end);
+    end = std::min(end, text_.size());
+    add_enclosed(tokens, Kind::kTest, begin, end);
+    return true;
+  }
+  bool closes_test(std::size_t at) const {
+    const string_view before = text_.substr(at - 1, 1);
+    const bool is_word = is_blank(before[0]) || before[0] == '\n';
+    return is_word && text_.substr(at).starts_with("]]");
+  }
+
+  /// (( ... )), which is a sum if both brackets close together, and else two subshells.
+  bool read_sum(std::vector<ShellToken>& tokens) {
+    if (!text_.substr(at_).starts_with("((")) return false;
+    const bool is_for = !tokens.empty() && tokens.back().is(Kind::kWord, "for");
+    if (failed_sums_ == kMostFailedSums || (!is_for && !begins_command(tokens))) return false;
+    const std::size_t end = end_of_brackets(text_, at_ + 1, 0);
+    if (end >= text_.size() || text_[end] != ')') {
+      ++failed_sums_;
+      return false;
+    }
+    add_enclosed(tokens, Kind::kSum, at_ + 2, end - 1);
+    return true;
+  }
+
+  /// The text from `begin` to `end`, behind which two closing letters stand.
+  void add_enclosed(std::vector<ShellToken>& tokens,
+                    Kind kind,
+                    std::size_t begin,
+                    std::size_t end) {
+    add(tokens, kind, std::string(text_.substr(begin, end - begin)));
+    line_ += static_cast<int>(std::count(text_.begin() + begin, text_.begin() + end, '\n'));
+    at_ = std::min(end + 2, text_.size());
   }
 
   void add(std::vector<ShellToken>& tokens, Kind kind, std::string text) const {
@@ -217,11 +267,17 @@ class Tokenizer {
   std::size_t at_ = 0;
   int line_;
   int depth_ = 0;
+  static constexpr int kMostFailedSums = 64;  ///< each of them reads the text to its end
+  int failed_sums_ = 0;
   const std::string& origin_;
   std::vector<Heredoc> heredocs_;  ///< that begin on the next line
 };
 
 }  // namespace
+
+bool is_shell_name_letter(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+}
 
 std::size_t end_of_shell_part(string_view text, std::size_t at) {
   const char letter = text[at];

@@ -13,6 +13,8 @@ struct ShellToken {
     kWord,      ///< text as it stands, quotes included
     kArray,     ///< NAME=( ... ) or NAME+=( ... ): text is "NAME=" or "NAME+=", items its words
     kOperator,  ///< ; & | && || ;; ( ) and a newline, "\n"
+    kTest,      ///< what stands between [[ and ]]
+    kSum,       ///< what stands between (( and ))
     kHeredoc,   ///< the lines of a here document
     kDirective  ///< the arguments of a line #SBATCH
   };
@@ -28,6 +30,9 @@ struct ShellToken {
 /// for here documents. Quotes that are not closed end with the text. Throws UserError that names
 /// `origin` if arrays are nested too deeply.
 std::vector<ShellToken> shell_tokens(std::string_view text, int line, const std::string& origin);
+
+/// Whether a name of a variable may have the letter.
+bool is_shell_name_letter(char letter);
 
 /// The end of the quoted text, `$...` or single character that begins at `at`.
 std::size_t end_of_shell_part(std::string_view text, std::size_t at);

@@ -71,6 +71,89 @@ TEST(ShellScript, TakesTheBranchThatAShellWould) {
   EXPECT_EQ(last("run a\nexit 0\nrun b"), (Words{"run", "a"}));
 }
 
+/// The words of `run $X` at the end of the script; "?" for a value that is not known.
+std::string value(const std::string& text, const ScriptFinder& find = {}) {
+  const ShellScript read = script(text + "\nrun $X", find);
+  const ShellWord& word = read.commands.back().words.back();
+  return word.is_unknown ? "?" : word.text;
+}
+
+// All values are those of bash 5.2.
+TEST(ShellScript, FollowsTestsInDoubleBrackets) {
+  EXPECT_EQ(value("M=7b;N=1;X=8; if [[ $M == 7b && $N == 1 ]]; then X=1; fi"), "1");
+  EXPECT_EQ(value("M=7b;N=2;X=8; if [[ $M == 7b && ($N == 1 || -n $M) ]]; then X=1; fi"), "1");
+  EXPECT_EQ(value("N=1;X=8; if [[ $N > 1 ]]; then X=1; fi"), "8");
+  EXPECT_EQ(value("C=2;X=auto; if [[ -v C && \"$C\" != \"1\" ]]; then X=fused; fi"), "fused");
+  EXPECT_EQ(value("X=auto; if [[ -v C && \"$C\" != \"1\" ]]; then X=fused; fi"), "auto");
+  EXPECT_EQ(value("X=8; [[ 010 -eq 8 ]] && X=1"), "1");
+  EXPECT_EQ(value("X=8; ! [[ a == [b-z] ]] &&\n X=1"), "1");
+}
+
+TEST(ShellScript, FollowsTestsInBrackets) {
+  EXPECT_EQ(value("M=7b;N=1;X=8; if [ $M = 7b -a $N = 1 ]; then X=1; fi"), "1");
+  EXPECT_EQ(value("M=7b;N=1;X=8; if [ $M = 8b -o $N = 1 ]; then X=1; fi"), "1");
+  EXPECT_EQ(value("N=8;X=8; if [ ! \\( $N -gt 4 -o -n \"$M\" \\) ]; then X=1; fi"), "8");
+  EXPECT_EQ(value("X=8; [ 010 -eq 10 ] && X=1"), "1");
+}
+
+TEST(ShellScript, FollowsSums) {
+  EXPECT_EQ(value("N=4;X=8; if (( N > 1 && N % 2 == 0 )); then X=1; fi"), "1");
+  EXPECT_EQ(value("X=8; ((X /= 4))"), "2");
+  EXPECT_EQ(value("X=8; let X=X/4 'X += 1'"), "3");
+  EXPECT_EQ(value("X=8; ((X > 9)) || ((X = 2, X++))"), "3");
+  EXPECT_EQ(value("A=3; X=$((A > 2 ? 2 ** 3 : 1 << 4))"), "8");
+  EXPECT_EQ(value("A=(1 2); X=$(( ${#A[@]} * ${N:-4} ))"), "8");
+}
+
+TEST(ShellScript, ReadsNumbersThatBeginWithZeroAsABase) {
+  EXPECT_EQ(value("X=$((010))"), "8");
+  EXPECT_EQ(value("A=010; X=$((A + 0x10))"), "24");
+  EXPECT_EQ(value("X=$((08))"), "?");
+}
+
+TEST(ShellScript, DoesNotKnowWhatAnUndecidedBranchAssigns) {
+  EXPECT_EQ(value("X=8; if [ -d /data ]; then X=2; fi"), "?");
+  EXPECT_EQ(value("if grep -q a b; then X=2; else X=8; fi"), "?");
+  EXPECT_EQ(value("X=8; [[ $A =~ ^a ]] && X=2"), "?");
+  EXPECT_EQ(value("X=8; [[ -d /data ]] || X=2"), "?");
+  EXPECT_EQ(value("S=$(size); case $S in 7b) X=1;; *) X=8;; esac"), "?");
+  EXPECT_EQ(value("X=8; f() { X=2; }; if [ -d /data ]; then f; fi"), "?");
+  EXPECT_EQ(value("X=8; if [ $? -ne 0 ]; then exit 1; fi"), "8");
+  EXPECT_EQ(value("if [ -d /data ]; then A=2; fi; X=${A:-8}"), "?");
+  EXPECT_EQ(value("if [ -d /data ]; then A=2; fi; X=1; [ $A = 2 ] && X=2"), "?");
+  EXPECT_EQ(last("if [ -d /data ]; then X=1; else X=2; run $X; fi"), (Words{"run", "2"}));
+  EXPECT_EQ(value("X=8; [ -f conf.sh ] && . conf.sh", [](const std::string&) { return "X=2"; }),
+            "2");
+}
+
+TEST(ShellScript, DoesNotKnowWhatALoopAssigns) {
+  EXPECT_EQ(value("X=8; while [ $X -gt 2 ]; do X=$((X / 2)); done"), "?");
+  EXPECT_EQ(value("X=8; for ((i = 0; i < 2; i++)); do X=$((X / 2)); done"), "?");
+  EXPECT_EQ(value("X=8; while [ $# -gt 0 ]; do X=$1; shift; done"), "8");
+  EXPECT_EQ(value("X=8; while getopts t: name; do X=$OPTARG; done"), "8");
+  EXPECT_EQ(value("X=8; read -r X"), "?");
+}
+
+TEST(ShellScript, KeepsVariablesOfSubshells) {
+  EXPECT_EQ(value("X=8; ( X=2; exit 1 )"), "8");
+  EXPECT_EQ(last("X=8; ( X=2; run $X )"), (Words{"run", "2"}));
+}
+
+TEST(ShellScript, GivesEachCallArgumentsOfItsOwn) {
+  EXPECT_EQ(value("log() { echo $1; }; go() { log x; X=${1:-1}; }; go 8"), "8");
+  EXPECT_EQ(value("start() { X=${2:-1}; }; go() { start $1; }; go 2 4"), "1");
+  EXPECT_EQ(value("f() { X=$2; }; go() { f \"$@\"; }; go a 'b'"), "b");
+  EXPECT_EQ(value("set -- 1 2; X=${1:-8}"), "1");
+  EXPECT_EQ(value("f() { shift; X=$#$1; }; f 3 4"), "14");
+  EXPECT_EQ(value("f() { X=$1; }; f $(size)"), "?");
+}
+
+TEST(ShellScript, KeepsLocalVariablesInTheirFunction) {
+  EXPECT_EQ(value("X=8; f() { local X=1; }; f"), "8");
+  EXPECT_EQ(value("X=8; f() { local X; X=1; g; }; g() { local X=$X; X=3; }; f"), "8");
+  EXPECT_EQ(value("X=8; f() { local -r Y=1; X=$Y; }; f"), "1");
+}
+
 TEST(ShellScript, FollowsScriptsAndCommandsInText) {
   const auto find = [](const std::string& path) -> std::optional<std::string> {
     if (path == "/conf/args.sh") return "TP=2";
