@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <csignal>
+#include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "estimator/base/field_words.h"
 #include "estimator/base/text.h"
@@ -80,6 +83,26 @@ std::vector<Problem> and_more(std::vector<Problem> problems, int64_t left_out) {
                         .help = "mend these first"});
   }
   return problems;
+}
+
+UserError killed_error(std::string_view who,
+                       int signal_number,
+                       std::string where,
+                       std::string help) {
+  return UserError(
+      {.what = fmt::format(
+           "{} was killed by signal {} ({})", who, signal_number, strsignal(signal_number)),
+       .where = std::move(where),
+       .help = std::move(help)},
+      ExitCode::kMachineLacks);
+}
+
+std::string help_for_killed(int signal_number,
+                            std::string_view uses_less,
+                            std::string_view otherwise) {
+  if (signal_number != SIGKILL) return std::string(otherwise);
+  return fmt::format(
+      "probably this machine ran out of memory{}{}", uses_less.empty() ? "" : ": ", uses_less);
 }
 
 std::string to_text(const std::vector<Problem>& problems) {

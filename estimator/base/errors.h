@@ -51,6 +51,19 @@ class UserError : public std::runtime_error {
   ExitCode exit_code_;
 };
 
+/// For a process that a signal ended: "WHO was killed by signal 9 (Killed)". This machine lacks
+/// something.
+UserError killed_error(std::string_view who,
+                       int signal_number,
+                       std::string where,
+                       std::string help);
+
+/// The help for it: SIGKILL is what a machine without memory sends, so that the help is to use
+/// less, as `uses_less` says; for other signals it is `otherwise`.
+std::string help_for_killed(int signal_number,
+                            std::string_view uses_less,
+                            std::string_view otherwise);
+
 /// The text that a user sees for each problem. It is safe for a terminal (see printable()), and
 /// long lines are cut:
 ///     error: WHAT

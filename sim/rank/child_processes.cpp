@@ -98,14 +98,13 @@ void throw_failure(const ChildProcesses::Ended& child) {
     throw std::runtime_error(child.name + " failed");
   }
   const int signal_number = WTERMSIG(child.status);
-  throw UserError(
-      {.what = fmt::format(
-           "{} was killed by signal {} ({})", child.name, signal_number, strsignal(signal_number)),
-       .where = "",
-       .help = signal_number == SIGKILL
-                   ? "probably this machine ran out of memory: try --jobs 1"
-                   : "this is a bug in Onerank: please report it with the plan"},
-      ExitCode::kMachineLacks);
+  throw estimator::killed_error(
+      child.name,
+      signal_number,
+      "",
+      estimator::help_for_killed(signal_number,
+                                 "try --jobs 1",
+                                 "this is a bug in Onerank: please report it with the plan"));
 }
 
 }  // namespace sim

@@ -392,6 +392,11 @@ std::vector<RankProfile> run_ranks_now(const ExecOptions& options,
                             .on_rank = show_with_output},
                            environment,
                            interrupts);
+/// "rank-00000.json"
+bool is_profile_name(const std::string& name) {
+  return name.starts_with("rank-") && name.ends_with(".json");
+}
+
 }
 
 /// Refuses before the program runs what could not be written after it.
@@ -399,6 +404,11 @@ void check_outputs(const ExecOptions& options, const std::vector<int64_t>& ranks
   check_writable_folder(options.output, "--output");
   if (fs::is_directory(options.output)) {
     for (const int64_t rank : ranks) {
+    for (const auto& entry : fs::directory_iterator(options.output)) {  // --ranks auto adds ranks
+      if (is_profile_name(entry.path().filename().string())) {
+        check_writable(entry.path(), "--output");
+      }
+    }
       check_writable(fs::path(options.output) / estimator::profile_file_name(rank), "--output");
     }
   }

@@ -313,13 +313,11 @@ std::string help_for(const GivenValues& given) {
 
 void throw_if_failed(const ExecJob& job, const GivenValues& given, const SubprocessEnd& end) {
   if (end.signal_number != 0) {
-    fail(job,
-         fmt::format("the program was killed by signal {} ({})",
-                     end.signal_number,
-                     strsignal(end.signal_number)),
-         end.signal_number == SIGKILL ? "probably this machine ran out of memory"
-                                      : "see its output above",
-         ExitCode::kMachineLacks);
+    throw estimator::killed_error(
+        "the program",
+        end.signal_number,
+        shown(job.command),
+        estimator::help_for_killed(end.signal_number, "", "see its output above"));
   }
   if (end.exit_code == 0) return;
   fail(job,

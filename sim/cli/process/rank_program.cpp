@@ -95,20 +95,18 @@ std::string telling_line(const std::string& text) {
 
 /// What most likely killed it. (torch may find no memory before the process can tell it.)
 std::string help_for_killed(const SubprocessEnd& end) {
-  const bool lacked_memory =
-      end.signal_number == SIGKILL || end.error_output.find("std::bad_alloc") != std::string::npos;
-  return lacked_memory ? "probably this machine ran out of memory: try --jobs 1"
-                       : "this is a bug in Onerank: please report it with the plan";
+  const bool lacked_memory = end.error_output.find("std::bad_alloc") != std::string::npos;
+  return estimator::help_for_killed(lacked_memory ? SIGKILL : end.signal_number,
+                                    "try --jobs 1",
+                                    "this is a bug in Onerank: please report it with the plan");
 }
 
 void throw_if_failed(const SubprocessEnd& end) {
   if (end.signal_number != 0) {
-    throw UserError({.what = fmt::format("the rank process was killed by signal {} ({})",
-                                         end.signal_number,
-                                         strsignal(end.signal_number)),
-                     .where = telling_line(end.error_output),
-                     .help = help_for_killed(end)},
-                    ExitCode::kMachineLacks);
+    throw estimator::killed_error("the rank process",
+                                  end.signal_number,
+                                  telling_line(end.error_output),
+                                  help_for_killed(end));
   }
   if (end.exit_code == static_cast<int>(ExitCode::kDone) ||
       end.exit_code == static_cast<int>(ExitCode::kDifference)) {

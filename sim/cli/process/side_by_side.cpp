@@ -97,10 +97,16 @@ class Worker {
 
   [[noreturn]] void throw_its_error() const {
     if (const auto said = estimator::error_in(text_of(problems_))) throw UserError(*said);
-    throw UserError({.what = "the process that ran rank " + std::to_string(rank_) + " was killed",
-                     .where = "--ranks",
-                     .help = "probably this machine ran out of memory: give --jobs 1"},
-                    ExitCode::kMachineLacks);
+    if (WIFEXITED(status_)) {  // it has told it
+      throw UserError(std::vector<estimator::Problem>{}, ExitCode(WEXITSTATUS(status_)));
+    }
+    const int signal_number = WTERMSIG(status_);
+    throw estimator::killed_error(
+        "the process that ran rank " + std::to_string(rank_),
+        signal_number,
+        "--ranks",
+        estimator::help_for_killed(
+            signal_number, "give --jobs 1", "this is a bug in Onerank: please report it"));
   }
 
  private:

@@ -21,6 +21,18 @@ TEST(UserError, ShowsEveryProblemAndLeavesOutEmptyLines) {
   EXPECT_EQ(static_cast<int>(error.exit_code()), 3);
 }
 
+TEST(UserError, NamesTheSignalThatEndedAProcess) {
+  const UserError error =
+      killed_error("rank 3", 9, "--ranks", help_for_killed(9, "try --jobs 1", "report it"));
+  EXPECT_STREQ(error.what(),
+               "error: rank 3 was killed by signal 9 (Killed)\n"
+               "  --ranks\n"
+               "  help: probably this machine ran out of memory: try --jobs 1\n");
+  EXPECT_EQ(error.exit_code(), ExitCode::kMachineLacks);
+  EXPECT_EQ(help_for_killed(11, "try --jobs 1", "report it"), "report it");
+  EXPECT_EQ(help_for_killed(9, "", "report it"), "probably this machine ran out of memory");
+}
+
 TEST(UserError, ShowsTheFirstOfManyProblemsAndHowManyMoreThereAre) {
   const UserError error(std::vector<Problem>(1000, {"again", "", ""}));
   EXPECT_EQ(error.problems().size(), kMostProblemsShown + 1);

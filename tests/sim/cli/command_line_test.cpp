@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <filesystem>
 
 #include "tests/sim/cli/onerank_program.h"
 
@@ -110,6 +111,16 @@ TEST_F(CommandLine, ExecTellsHowAProgramAndAWorldAreGiven) {
               HasSubstr("from 0 to 7"));
   const std::string script = write("t.py", "");
   EXPECT_THAT(error_of({"exec", script}), HasSubstr("-- python " + script));
+}
+
+TEST_F(CommandLine, ExecLooksAtProfilesThatItWouldReplace) {
+  std::filesystem::create_directories(path("out/rank-00001.json/x"));
+  for (const char* ranks : {"auto", "0,1"}) {
+    EXPECT_THAT(
+        error_of(
+            {"exec", "--ranks", ranks, "--world-size", "2", "--output", path("out"), "--", "true"}),
+        AllOf(HasSubstr("rank-00001.json"), HasSubstr("it is a folder")));
+  }
 }
 
 }  // namespace

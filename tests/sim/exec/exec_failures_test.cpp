@@ -15,6 +15,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class ExecFailures : public ExecProgram {};
 
@@ -104,6 +105,27 @@ TEST_F(ExecFailures, OfOneRankOfSeveralIsToldWithItsOutput) {
   EXPECT_THAT(result.error,
               AllOf(HasSubstr("ValueError: broken on purpose"),
                     HasSubstr("error: the program ended with exit code 1")));
+}
+
+TEST_F(ExecFailures, AnErrorOfOurOwnInARankOfSeveralIsToldAsItIs) {
+  const std::string in_the_way = path("out/rank-00001.json/x");
+  const std::string program = std::string(tests::kExecPrograms) + "/plain.py";
+  const ProgramResult result =
+      run({"exec",
+           "--output",
+           path("out"),
+           "--world-size",
+           "2",
+           "--ranks",
+           "0,1",
+           "--jobs",
+           "1",
+           "--",
+           "bash",
+           "-c",
+           "mkdir -p " + in_the_way + "; exec " + tests::kPython + " " + program});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, AllOf(HasSubstr("cannot remove"), Not(HasSubstr("was killed"))));
 }
 
 TEST_F(ExecFailures, AnAnswerThatCannotBeInventedIsNamed) {
