@@ -75,6 +75,15 @@ TEST_F(RankProcess, ItsUserErrorsArePassedOnWithTheirExitCode) {
   const ProgramResult lacks_gpu = run_fake("lacks-gpu");
   EXPECT_EQ(lacks_gpu.exit_code, 3);
   EXPECT_THAT(lacks_gpu.error, StartsWith("error: no GPU\n"));
+  const ProgramResult lacks_memory = run_fake("lacks-memory");
+  EXPECT_EQ(lacks_memory.exit_code, 3);
+  EXPECT_THAT(lacks_memory.error, StartsWith("error: this machine has no memory left for Onerank"));
+}
+
+TEST_F(RankProcess, HasNoDescriptorsButItsStreams) {
+  environment_["FAKE_MARKER"] = path("descriptors");
+  run_fake("descriptors");
+  EXPECT_EQ(read("descriptors").substr(0, 2), "1\n") << "its input is empty";
 }
 
 TEST_F(RankProcess, AMissingTorchIsToldWithTheLoadersLine) {
