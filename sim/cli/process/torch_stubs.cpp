@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
-#include <functional>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/machine_share.h"
+#include "estimator/base/stable_hash.h"
 #include "sim/cli/process/file_lock.h"
 #include "sim/cli/process/installation.h"
 #include "sim/cli/process/output.h"
@@ -39,8 +40,8 @@ std::string major_of(const std::string& cuda) { return cuda.substr(0, cuda.find(
 /// `caches` is Onerank's.
 fs::path stubs_folder(const fs::path& caches, const BuiltWith& built, const ProgramTorch& torch) {
   // CMake's folder knows both by their paths.
-  const size_t paths =
-      std::hash<std::string>{}(built.sources.string() + "\n" + torch.folder.string());
+  const uint64_t paths =
+      estimator::stable_hash(built.sources.string() + "\n" + torch.folder.string());
   return caches / fmt::format("torch-{}-{}-{:x}", torch.version, torch.build.substr(0, 12), paths);
 }
 
