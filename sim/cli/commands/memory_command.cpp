@@ -167,15 +167,9 @@ std::string notes_text(const TitledTable& table) {
   return text;
 }
 
-ModuleTableOptions module_options(const MemoryOptions& options) {
-  ModuleTableOptions table{.each = options.drill_down, .depth = std::nullopt};
-  if (!options.depth.empty()) table.depth = parse_positive_number(options.depth, "--depth");
-  return table;
-}
-
 ExitCode run_memory(const MemoryOptions& options) {
   const Grouping& by = grouping(options.by);
-  const ModuleTableOptions modules = module_options(options);
+  const ModuleTableOptions modules = module_table_options(options.drill_down, options.depth);
   const TableFormat format = options.format.format();
   options.html.check();
   const int64_t top = parse_positive_number(options.top, "--top");

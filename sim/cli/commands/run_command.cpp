@@ -17,7 +17,6 @@
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/profile_report.h"
-#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {
@@ -37,12 +36,6 @@ struct RunOptions {
   std::string depth;
 };
 
-ModuleTableOptions module_options(const RunOptions& options) {
-  ModuleTableOptions table{.each = options.drill_down, .depth = std::nullopt};
-  if (!options.depth.empty()) table.depth = parse_positive_number(options.depth, "--depth");
-  return table;
-}
-
 bool wants_modules(const RunOptions& options) {
   return options.modules || options.drill_down || !options.depth.empty();
 }
@@ -50,7 +43,8 @@ bool wants_modules(const RunOptions& options) {
 /// The table that was asked for, or "".
 std::string modules_text(const RunOptions& options, const RankProfile& profile) {
   if (!wants_modules(options)) return "";
-  return "\n" + module_text(profile.modules, module_options(options));
+  return "\n" +
+         module_text(profile.modules, module_table_options(options.drill_down, options.depth));
 }
 
 /// In Markdown or CSV.
@@ -59,7 +53,8 @@ std::string tables_text(const RunOptions& options,
                         const ReportStyle& style) {
   std::vector<TitledTable> tables = profile_tables(profile);
   if (wants_modules(options)) {
-    tables.push_back(module_table(profile.modules, module_options(options)));
+    tables.push_back(
+        module_table(profile.modules, module_table_options(options.drill_down, options.depth)));
   }
   return tables_in(tables, style);
 }
@@ -114,7 +109,7 @@ std::string picture_text(const RankJob& job) {
 ExitCode run_rank(const RunOptions& options, const Environment& environment) {
   check_writable_document(options.output, "--output");
   options.html.check();
-  module_options(options);  // refuses before the run
+  module_table_options(options.drill_down, options.depth);  // refuses before the run
   const ReportStyle style = style_for_output(options.format.format());
   const PlanInput input = options.plan.resolve(environment);
   const ChosenRank chosen = choose_rank(options.rank, environment, input);

@@ -9,6 +9,7 @@
 #include "estimator/base/text.h"
 #include "estimator/base/units.h"
 #include "sim/cli/report/table.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {
@@ -42,6 +43,12 @@ std::vector<std::string> path_elements(const std::string& path) {
     begin = end + 1;
   }
   return elements;
+}
+
+ModuleTableOptions module_table_options(bool drill_down, const std::string& depth) {
+  ModuleTableOptions options{.each = drill_down, .depth = std::nullopt};
+  if (!depth.empty()) options.depth = parse_positive_number(depth, "--depth");
+  return options;
 }
 
 std::string path_pattern(const std::string& path, const ModuleTableOptions& options) {

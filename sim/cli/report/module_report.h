@@ -16,6 +16,9 @@ struct ModuleTableOptions {
   std::optional<int64_t> depth;  ///< levels shown, of which a layer is one; empty: all
 };
 
+/// As --drill-down and --depth say it; an empty depth is all. Throws UserError.
+ModuleTableOptions module_table_options(bool drill_down, const std::string& depth);
+
 /// A row of the table, for `count` modules: the sum of their parameters and activations, and the
 /// largest of their peaks.
 struct ModuleGroup {
