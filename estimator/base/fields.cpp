@@ -12,18 +12,6 @@
 namespace estimator {
 namespace {
 
-std::string end_text(double value) {
-  return is_whole(value) ? with_commas(static_cast<int64_t>(value)) : fmt::format("{:g}", value);
-}
-
-std::string range_text(Range range) {
-  return fmt::format("use a number from {} to {}{}{}",
-                     end_text(range.least),
-                     end_text(range.most),
-                     range.example != nullptr ? ": " : "",
-                     range.example != nullptr ? range.example : "");
-}
-
 /// Writes each field into an object.
 class ObjectWriter : public FieldVisitor {
  public:
@@ -222,7 +210,7 @@ void FieldReader::throw_if_any() const {
 
 void FieldReader::check_range(const Json& json, const std::string& path, Range range) {
   if (range.holds(json.get<double>())) return;
-  report(path, "a number is out of range", shown(json), range_text(range));
+  report(path, kOutOfRange, shown(json), range_text(range));
 }
 
 Json to_json(const void* value, const FieldType& type, const char* key) {

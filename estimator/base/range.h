@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 namespace estimator {
 
@@ -15,6 +16,15 @@ struct Range {
 
   constexpr bool holds(double value) const { return value >= least && value <= most; }
 };
+
+inline constexpr const char* kOutOfRange = "a number is out of range";
+
+/// "use a number from 1 to 1,024", with the range's example.
+std::string range_text(Range range);
+
+/// Throws UserError that shows "SOURCE = VALUE" if the value is out of the range.
+void require_in_range(int64_t value, Range range, const std::string& source);
+void require_in_range(double value, Range range, const std::string& source);
 
 /// The largest whole number that a document may hold. It is below 2^53, so that a double holds it
 /// exactly.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/range.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/plan.h"
 #include "estimator/plan/remedies.h"
@@ -32,9 +33,9 @@ class Rules {
 
   void in_range(int64_t least, int64_t most, int64_t value, const std::string& key) {
     require(value >= least && value <= most,
-            "a number is out of range",
+            kOutOfRange,
             fmt::format("{} = {}", key, value),
-            fmt::format("use a number from {} to {}", least, with_commas(most)));
+            range_text({static_cast<double>(least), static_cast<double>(most)}));
   }
 
   const Plan& plan_;

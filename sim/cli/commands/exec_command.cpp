@@ -87,10 +87,8 @@ struct ExecOptions {
 
 int64_t number_in(const std::string& text, const std::string& source, int64_t low, int64_t high) {
   const int64_t value = parse_whole_number(text, source);
-  if (value >= low && value <= high) return value;
-  throw UserError({.what = "a number is out of range",
-                   .where = fmt::format("{} = {}", source, value),
-                   .help = fmt::format("use a number from {} to {}", low, high)});
+  estimator::require_in_range(value, {static_cast<double>(low), static_cast<double>(high)}, source);
+  return value;
 }
 
 /// A flag, or else a variable, or else `otherwise`.
@@ -392,11 +390,11 @@ std::vector<RankProfile> run_ranks_now(const ExecOptions& options,
                             .on_rank = show_with_output},
                            environment,
                            interrupts);
+}
+
 /// "rank-00000.json"
 bool is_profile_name(const std::string& name) {
   return name.starts_with("rank-") && name.ends_with(".json");
-}
-
 }
 
 /// Refuses before the program runs what could not be written after it.
@@ -404,12 +402,12 @@ void check_outputs(const ExecOptions& options, const std::vector<int64_t>& ranks
   check_writable_folder(options.output, "--output");
   if (fs::is_directory(options.output)) {
     for (const int64_t rank : ranks) {
+      check_writable(fs::path(options.output) / estimator::profile_file_name(rank), "--output");
+    }
     for (const auto& entry : fs::directory_iterator(options.output)) {  // --ranks auto adds ranks
       if (is_profile_name(entry.path().filename().string())) {
         check_writable(entry.path(), "--output");
       }
-    }
-      check_writable(fs::path(options.output) / estimator::profile_file_name(rank), "--output");
     }
   }
   for (std::size_t file = 0; file < kMemoryFiles.size(); ++file) {

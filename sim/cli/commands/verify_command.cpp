@@ -6,6 +6,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
 #include "estimator/base/machine_share.h"
+#include "estimator/base/range.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/launched_world.h"
@@ -58,11 +59,7 @@ PlanInput resolve_for(const std::optional<LaunchedWorld>& world,
 
 std::string seconds(const std::string& text, const char* flag) {
   const int64_t value = parse_whole_number(text, flag);
-  if (value < 1 || value > 86'400) {
-    throw UserError({.what = "a number is out of range",
-                     .where = fmt::format("{} = {}", flag, value),
-                     .help = "use a number of seconds from 1 to 86400"});
-  }
+  estimator::require_in_range(value, {1, 86'400, "seconds"}, flag);
   return std::to_string(value);
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/range.h"
 #include "sim/cli/values/strict_number.h"
 
 namespace sim {
@@ -61,11 +62,7 @@ int64_t port(const Environment& environment, const Launcher& launcher) {
   if (!find_variable(environment, kMasterPortVariable) && is_slurm) return slurm_port(environment);
   const int64_t port =
       parse_whole_number(variable(environment, kMasterPortVariable, launcher), kMasterPortVariable);
-  if (port < 1 || port > 65'535) {
-    throw UserError({.what = "a number is out of range",
-                     .where = fmt::format("{} = {}", kMasterPortVariable, port),
-                     .help = "use a port from 1 to 65535"});
-  }
+  estimator::require_in_range(port, {1, 65'535}, kMasterPortVariable);
   return port;
 }
 

@@ -7,6 +7,7 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
+#include "estimator/base/range.h"
 #include "estimator/plan/plan_tree.h"
 #include "estimator/plan/sized_model.h"
 #include "sim/cli/values/pipeline_layout.h"
@@ -65,11 +66,9 @@ std::optional<int64_t> stages_of(const Json& tree) {
 std::optional<int64_t> parse_if_given(const std::string& text, const char* flag) {
   if (text.empty()) return std::nullopt;
   const int64_t layers = parse_whole_number(text, flag);
-  if (layers < 1) {  // __post_init__() in megatron/core/transformer/transformer_config.py
-    throw UserError({.what = "a number is out of range",
-                     .where = fmt::format("{} = {}", flag, layers),
-                     .help = "use 1 or more, or --num-layers-per-stage 0,8,8,8"});
-  }
+  // __post_init__() in megatron/core/transformer/transformer_config.py
+  estimator::require_in_range(
+      layers, {.least = 1, .example = "--num-layers-per-stage 0,8,8,8 has stages without"}, flag);
   return layers;
 }
 

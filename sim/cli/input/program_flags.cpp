@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "estimator/base/fields.h"
+#include "estimator/base/range.h"
 #include "estimator/plan/options.h"
 #include "sim/cli/values/strict_number.h"
 
@@ -49,14 +50,6 @@ std::optional<int64_t> value_of(const estimator::Auto<int64_t>& number) {
   return number.is_known() ? std::optional(number.value()) : std::nullopt;
 }
 
-int64_t positive(const std::string& text, const char* flag) {
-  const int64_t value = parse_whole_number(text, flag);
-  if (value >= 1) return value;
-  throw UserError({.what = "a number is out of range",
-                   .where = fmt::format("{} = {}", flag, value),
-                   .help = "use a number of at least 1"});
-}
-
 }  // namespace
 
 const std::vector<std::string>& keys_of_programs() {
@@ -84,12 +77,9 @@ void MeasuredStepFlag::add_to(CLI::App& app) {
 
 std::optional<double> MeasuredStepFlag::seconds() const {
   if (text_.empty()) return std::nullopt;
-  constexpr double kShortest = 1e-6, kLongest = 1e6;
   const double seconds = parse_real_number(text_, kMeasuredStep);
-  if (seconds >= kShortest && seconds <= kLongest) return seconds;
-  throw UserError({.what = "a number is out of range",
-                   .where = fmt::format("{} = {}", kMeasuredStep, seconds),
-                   .help = "use the seconds of one iteration, from 1e-6 to 1e6"});
+  estimator::require_in_range(seconds, {1e-6, 1e6, "the seconds of one iteration"}, kMeasuredStep);
+  return seconds;
 }
 
 void ProgramFlags::add_to(CLI::App& app) {
@@ -118,7 +108,7 @@ ProgramRun ProgramFlags::run(const PlanFlags& plan_flags) const {
                  .usd_per_gpu_hour = said.cluster.usd_per_gpu_hour,
                  .gpu_deviation = said.cluster.gpu_deviation};
   if (any_given()) {
-    run.tokens_per_step = positive(tokens_per_step_, kTokensPerStep);
+    run.tokens_per_step = parse_positive_number(tokens_per_step_, kTokensPerStep);
   }
   static_cast<void>(run.said_tokens());  // contradictions are told before anything is run
   return run;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/range.h"
 #include "sim/cli/input/device_choice.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/values/strict_number.h"
@@ -92,11 +93,7 @@ RankJob RankOptions::job(std::vector<int64_t> ranks, const Environment& environm
   check_memory_files(job);
   if (!jobs_.empty()) {
     job.jobs = parse_whole_number(jobs_, "--jobs");
-    if (*job.jobs < 1 || *job.jobs > 1024) {
-      throw UserError({.what = "a number is out of range",
-                       .where = fmt::format("--jobs = {}", *job.jobs),
-                       .help = "use a number from 1 to 1024"});
-    }
+    estimator::require_in_range(*job.jobs, {1, 1024}, "--jobs");
   }
   return job;
 }

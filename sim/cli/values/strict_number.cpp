@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/range.h"
 #include "estimator/base/text.h"
 
 namespace sim {
@@ -67,10 +68,8 @@ int64_t parse_whole_number(const std::string& text, const std::string& source) {
 
 int64_t parse_positive_number(const std::string& text, const std::string& source) {
   const int64_t number = parse_whole_number(text, source);
-  if (number >= 1) return number;
-  throw UserError({.what = "a number is out of range",
-                   .where = fmt::format("{} = {}", source, number),
-                   .help = "use 1 or more"});
+  estimator::require_in_range(number, {.least = 1}, source);
+  return number;
 }
 
 double parse_real_number(const std::string& text, const std::string& source) {
