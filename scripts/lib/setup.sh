@@ -282,11 +282,16 @@ configure() {
   step_done "done"
 }
 
-# default_jobs: one for each processor, with 1.5 GiB for each: torch's headers take 0.9 (measured).
+# default_jobs [FOLDER]: one for each processor, with 1.5 GiB for each: torch's headers take 0.9 (measured). The
+# control group FOLDER (/sys/fs/cgroup) has the limits of a container.
 default_jobs() {
-  local jobs kib
+  local group=${1:-/sys/fs/cgroup} jobs kib limit quota period
   jobs=$(nproc)
   kib=$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
+  limit=$(cat "$group/memory.max" 2>/dev/null || true)
+  if [[ $limit =~ ^[0-9]+$ ]] && ((limit / 1024 < kib)); then kib=$((limit / 1024)); fi
+  read -r quota period <<<"$(cat "$group/cpu.max" 2>/dev/null || true)" || true
+  if [[ $quota =~ ^[0-9]+$ ]] && ((quota / period < jobs)); then jobs=$((quota / period)); fi
   ((kib / 1572864 >= jobs)) || jobs=$((kib / 1572864))
   echo $((jobs > 0 ? jobs : 1))
 }

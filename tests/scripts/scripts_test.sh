@@ -52,6 +52,21 @@ UnknownOptionExitsWith2() {
   done
 }
 
+JobsAreThoseOfTheContainer() {
+  mkdir "$tree/group"
+  fake nproc 'echo 64'
+  printf '%s\n' $((4 << 30)) >"$tree/group/memory.max"
+  printf '300000 100000\n' >"$tree/group/cpu.max"
+  in_setup "default_jobs '$tree/group'"
+  expect_last_line 2  # of 1.5 GiB each
+  printf 'max\n' >"$tree/group/memory.max"
+  fake sed 'echo 999999999'  # memory of the machine
+  in_setup "default_jobs '$tree/group'"
+  expect_last_line 3
+  in_setup "default_jobs '$tree/no group'"
+  expect_last_line 64
+}
+
 JobsThatAreNotANumberExitWith2() {
   for jobs in 0 -1 two 1e3 ""; do
     run "$tree/scripts/quickstart" --jobs "$jobs"
