@@ -82,6 +82,8 @@ class Sum {
   }
 
  private:
+  static constexpr int kDeepestSum = 100;
+
   char next() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
@@ -140,7 +142,6 @@ class Sum {
   }
 
   Value read_assigned(const std::string& name, const BinarySign* sign, int depth) {
-    constexpr int kDeepestSum = 100;
     if (depth > kDeepestSum) return fail();
     Value value = read_assignment(depth + 1);
     if (sign != nullptr) {
@@ -153,14 +154,15 @@ class Sum {
 
   /// condition ? sum : sum
   Value read_choice(int depth) {
+    if (depth > kDeepestSum) return fail();
     const Value condition = read_binary(1, depth);
     if (!skips("?")) return condition;
     const bool acts = acts_;
     acts_ = acts && condition && *condition != 0;
-    const Value yes = read_assignment(depth);
+    const Value yes = read_assignment(depth + 1);
     if (!skips(":")) return fail();
     acts_ = acts && condition && *condition == 0;
-    const Value no = read_choice(depth);
+    const Value no = read_choice(depth + 1);
     acts_ = acts;
     if (condition) return *condition != 0 ? yes : no;
     return yes == no ? yes : Value();
@@ -193,7 +195,6 @@ class Sum {
   }
 
   Value read_factor(int depth) {
-    constexpr int kDeepestSum = 100;
     if (depth > kDeepestSum) return fail();
     if (next() == kUnknownBegins || next() == kUndecidedBegins) return skip_unknown();
     for (const int step : {1, -1}) {
