@@ -1,10 +1,8 @@
 #include "sim/exec/peer_messages.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -14,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/base/errors.h"
+#include "estimator/base/files.h"
 #include "estimator/base/stable_hash.h"
 #include "estimator/base/text.h"
 
@@ -31,13 +31,14 @@ constexpr const char* kEnded = "ended";
 constexpr const char* kWaits = "waits";
 constexpr const char* kStates[] = {kSaid, kAsked, kWanted, kStarted, kEnded, kWaits};
 
-/// Nobody reads half a file.
+/// Nobody reads half a file. The folder is gone when the whole run ends.
 void write_at_once(const fs::path& path, const std::string& text) {
-  static std::atomic<int64_t> number{0};
-  const fs::path made = fmt::format("{}.{}.{}", path.string(), getpid(), ++number);
-  std::ofstream(made, std::ios::binary) << text;
-  std::error_code ignored;  // the folder is gone when the whole run ends
-  fs::rename(made, path, ignored);
+  try {
+    estimator::write_file_whole(path.string(), text);
+  } catch (const estimator::UserError&) {
+    std::error_code ignored;
+    if (fs::exists(path.parent_path(), ignored)) throw;
+  }
 }
 
 std::optional<std::string> read_if_there(const fs::path& path) {

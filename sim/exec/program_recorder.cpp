@@ -319,7 +319,8 @@ void ProgramRecorder::step_finished() {
   caught_failures_ = seen_failures_;
   choose_iteration(phases_.iteration());
   phase_changed();
-  std::ofstream(folder_ / kStepsTaken) << phases_.iteration();
+  estimator::write_file_whole((folder_ / kStepsTaken).string(),
+                              std::to_string(phases_.iteration()));
   // What follows the last step is begun and not ended: it is no part of the peak.
   if (took_last_step()) peak_at_last_step_ = current_peak();
 }

@@ -2,10 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <thread>
+
+#include "estimator/base/errors.h"
 
 namespace sim {
 namespace {
@@ -26,6 +30,25 @@ class PeerMessagesTest : public testing::Test {
 
 const MessageLine kFlags{
     .group = "nccl 0", .kind = "broadcast", .from = 0, .to = MessageLine::kEveryone};
+
+TEST_F(PeerMessagesTest, TellThatAMessageIsNotWritten) {
+  const PeerRanks ranks(folder_);
+  PeerMessages root(folder_);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small{.rlim_cur = 512, .rlim_max = limit.rlim_max};
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);  // as a full disk
+  const std::string bytes(4096, 'x');
+  const auto say = [&] {
+    root.say(root.next(kFlags), {.is_known = true, .size = 4096, .bytes = bytes});
+  };
+  EXPECT_THROW(say(), estimator::UserError);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  signal(SIGXFSZ, handler);
+  std::filesystem::remove_all(folder_);
+  EXPECT_NO_THROW(say()) << "the run has ended";
+}
 
 TEST_F(PeerMessagesTest, AreHeardByNumberOfTheCall) {
   const PeerRanks ranks(folder_);
