@@ -33,7 +33,7 @@ std::vector<estimator::GemmRecord> gemm_records(const VirtualGpu& gpu) {
   return records;
 }
 
-std::vector<estimator::OperatorRecord> counted_operators(const RunTracker& tracker,
+std::vector<estimator::OperatorRecord> counted_operators(const TrackedRun& tracker,
                                                          const std::vector<std::string>& phases) {
   std::vector<estimator::OperatorRecord> records;
   for (const auto& entry : tracker.operators().entries()) {

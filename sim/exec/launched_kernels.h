@@ -15,7 +15,7 @@ namespace sim {
 std::vector<estimator::KernelRecord> kernel_records(const VirtualGpu& gpu);
 std::vector<estimator::GemmRecord> gemm_records(const VirtualGpu& gpu);
 /// `phases` are the names of all phases that the tracker knows.
-std::vector<estimator::OperatorRecord> counted_operators(const RunTracker& tracker,
+std::vector<estimator::OperatorRecord> counted_operators(const TrackedRun& tracker,
                                                          const std::vector<std::string>& phases);
 
 }  // namespace sim

@@ -22,7 +22,7 @@ bool wants_history(const ExecSettings& settings);
 void write_memory_files(const ExecSettings& settings,
                         const std::filesystem::path& folder,
                         const estimator::RankProfile& profile,
-                        const RunTracker& tracker,
+                        const TrackedRun& tracker,
                         const std::vector<std::string>& phases,
                         const std::vector<estimator::PeakAllocation>& allocations);
 

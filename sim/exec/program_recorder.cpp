@@ -416,9 +416,11 @@ ProgramRecorder::Recorded ProgramRecorder::recorded() const {
 ProgramRecorder::Recorded ProgramRecorder::recorded_as(int64_t iteration,
                                                        const IterationFacts& facts) const {
   return {.iteration = iteration,
+  const std::vector<std::string> phases = phase_names(phases_.finished({}));
           .facts = facts,
           .trace = trace_.trace(),
-          .operators = counted_operators(tracker_, phase_names(phases_.finished({}))),
+          .operators = tracker_.locked(
+              [&](const TrackedRun& run) { return counted_operators(run, phases); }),
           .communicators = collectives_.records()};
 }
 
@@ -618,12 +620,7 @@ void ProgramRecorder::finish() {
   }
   try {
     const RankProfile result = profile();
-    write_memory_files(settings_,
-                       folder_,
-                       result,
-                       tracker_,
-                       phase_names(phases_.finished({})),
-                       peak().allocations);
+    write_memory_files(result);
     estimator::write_file_whole((folder_ / kProcessProfile).string(),
                                 estimator::document_text(result));
   } catch (const std::exception& error) {
@@ -632,6 +629,15 @@ void ProgramRecorder::finish() {
 }
 
 /// Of the phases that the profile has.
+void ProgramRecorder::write_memory_files(const RankProfile& profile) {
+  const std::lock_guard lock(mutex_);
+  const std::vector<std::string> phases = phase_names(phases_.finished({}));
+  const Peak most = peak();
+  tracker_.locked([&](const TrackedRun& run) {
+    sim::write_memory_files(settings_, folder_, profile, run, phases, most.allocations);
+  });
+}
+
 ProgramRecorder::Peak ProgramRecorder::peak() const {
   Peak last = stopped_ && peak_at_last_step_ ? *peak_at_last_step_ : current_peak();
   const bool is_caught = !memory_.first_failure();
@@ -648,10 +654,15 @@ estimator::PeakRecord ProgramRecorder::largest_judged_peak(
 }
 
 ProgramRecorder::Peak ProgramRecorder::current_peak() const {
-  return {
-      .allocations = peak_allocations(tracker_, phase_names(phases_.finished({}))),
-      .modules = module_records(tracker_, parameters()),
-      .used_bytes = gpu_ ? static_cast<int64_t>(gpu_.most_used_bytes(device_index(memory_))) : 0};
+  Peak peak;
+  const std::vector<std::string> phases = phase_names(phases_.finished({}));
+  const estimator::ParametersRecord parameters = this->parameters();
+  tracker_.locked([&](const TrackedRun& run) {
+    peak.allocations = peak_allocations(run, phases);
+    peak.modules = module_records(run, parameters);
+  });
+  if (gpu_) peak.used_bytes = static_cast<int64_t>(gpu_.most_used_bytes(device_index(memory_)));
+  return peak;
 }
 
 /// What was held beside PyTorch's allocator, and beside what was there from the start, when most
@@ -679,7 +690,7 @@ std::optional<estimator::OutOfMemoryRecord> ProgramRecorder::out_of_memory() con
   const OutOfMemoryPlace& place = failure->place;
   estimator::OutOfMemoryRecord record{
       .phase = phase_name(phase_names(phases_.finished({})), place.phase),
-      .module = tracker_.modules().module(place.module).path,
+      .module = module_path(tracker_, place.module),
       .operator_name = place.op == nullptr ? "" : place.op->name,
       .requested_bytes = failure->requested_bytes,
       .free_bytes = failure->free_bytes,

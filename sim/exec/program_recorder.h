@@ -162,6 +162,7 @@ class ProgramRecorder {
   bool is_of_step() const { return step_depth_ == 1 && !step_is_captured_; }
 
   estimator::RankProfile profile();
+  void write_memory_files(const estimator::RankProfile& profile);
   estimator::ProgramRecord program_record(const Recorded& recorded) const;
   Peak peak() const;
   Peak current_peak() const;

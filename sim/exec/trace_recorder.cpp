@@ -535,7 +535,7 @@ std::optional<Trace> TraceRecorder::trace() const {
     if (event.kind == TraceEventKind::kRecord) ++trace.records;
     const auto [module, is_new] =
         modules.try_emplace(event.place.module, static_cast<int64_t>(trace.modules.size()));
-    if (is_new) trace.modules.push_back(tracker_.modules().module(event.place.module).path);
+    if (is_new) trace.modules.push_back(module_path(tracker_, event.place.module));
     trace.events.kind.push_back(static_cast<int64_t>(event.kind));
     trace.events.stream.push_back(event.stream);
     trace.events.item.push_back(items[i]);

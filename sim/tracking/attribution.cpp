@@ -19,7 +19,7 @@ ModuleId owner_of(const Allocation& block) {
 }
 
 PeakAllocation row_of(const Allocation& block,
-                      const RunTracker& tracker,
+                      const TrackedRun& tracker,
                       const std::vector<std::string>& phases) {
   const ModuleTree& modules = tracker.modules();
   const MemoryOrigin& origin = block.origin;
@@ -122,7 +122,7 @@ std::optional<estimator::Direction> direction_in(const std::string& phase, const
   return place.direction;
 }
 
-std::vector<PeakAllocation> peak_allocations(const RunTracker& tracker,
+std::vector<PeakAllocation> peak_allocations(const TrackedRun& tracker,
                                              const std::vector<std::string>& phases) {
   std::vector<PeakAllocation> rows;
   for (const Allocation* block : tracker.memory().log().at_peak()) {
@@ -168,7 +168,7 @@ estimator::CategoryBytes bytes_by_category(const std::vector<PeakAllocation>& al
   return bytes;
 }
 
-std::vector<ModuleRecord> module_records(const RunTracker& tracker,
+std::vector<ModuleRecord> module_records(const TrackedRun& tracker,
                                          const estimator::ParametersRecord& parameters) {
   const ModuleTree& tree = tracker.modules();
   std::vector<ModuleRecord> records(tree.size());

@@ -11,7 +11,7 @@ namespace sim {
 
 /// All allocations that were alive at the peak, in the order in which they were made; the last one
 /// made the peak. `phases` are the names of the run's phases.
-std::vector<estimator::PeakAllocation> peak_allocations(const RunTracker& tracker,
+std::vector<estimator::PeakAllocation> peak_allocations(const TrackedRun& tracker,
                                                         const std::vector<std::string>& phases);
 
 /// The name of a phase, "" before the first one.
@@ -35,7 +35,7 @@ estimator::CategoryBytes bytes_by_category(
 
 /// One record for every module that has memory, including that of the modules inside it. Parents
 /// come before children, in the order of the model.
-std::vector<estimator::ModuleRecord> module_records(const RunTracker& tracker,
+std::vector<estimator::ModuleRecord> module_records(const TrackedRun& tracker,
                                                     const estimator::ParametersRecord& parameters);
 
 }  // namespace sim

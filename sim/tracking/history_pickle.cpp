@@ -50,7 +50,7 @@ const char* state_name(const BlockInfo& block) {
 
 class HistoryPickle {
  public:
-  HistoryPickle(const RunTracker& tracker, const std::vector<std::string>& phases)
+  HistoryPickle(const TrackedRun& tracker, const std::vector<std::string>& phases)
       : tracker_(tracker), phases_(phases), blocks_(tracker.memory().log().all()) {}
 
   std::string write(const Json& about) && {
@@ -237,7 +237,7 @@ class HistoryPickle {
             origin.stack};
   }
 
-  const RunTracker& tracker_;
+  const TrackedRun& tracker_;
   const std::vector<std::string>& phases_;
   const std::vector<Allocation>& blocks_;
   std::map<uint64_t, const Allocation*> alive_;
@@ -247,7 +247,7 @@ class HistoryPickle {
 
 }  // namespace
 
-std::string memory_history_pickle(const RunTracker& tracker,
+std::string memory_history_pickle(const TrackedRun& tracker,
                                   const std::vector<std::string>& phases,
                                   const Json& about) {
   return HistoryPickle(tracker, phases).write(about);

@@ -26,7 +26,7 @@ int64_t now_us() {
   return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
 }
 
-std::string timeline_csv(const RunTracker& tracker, const std::vector<std::string>& phases) {
+std::string timeline_csv(const TrackedRun& tracker, const std::vector<std::string>& phases) {
   const MemoryHistory& history = tracker.history();
   const std::vector<Allocation>& blocks = tracker.memory().log().all();
   std::string text = header_line();

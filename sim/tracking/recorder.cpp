@@ -93,8 +93,8 @@ void Recorder::continue_clock() {
 estimator::OutOfMemoryRecord Recorder::out_of_memory(int64_t device_bytes,
                                                      std::string message) const {
   estimator::OutOfMemoryRecord record{.phase = running_.name, .message = std::move(message)};
-  if (const auto& place = tracker_->out_of_memory()) {
-    record.module = tracker_->modules().module(place->module).path;
+  if (const auto place = tracker_->out_of_memory()) {
+    record.module = tracker_->ended().modules().module(place->module).path;
     record.operator_name = place->op == nullptr ? "" : place->op->name;
     record.requested_bytes = place->requested_bytes;
     record.free_bytes = std::max<int64_t>(device_bytes - place->reserved_bytes, 0);
@@ -170,18 +170,19 @@ void Recorder::finish(estimator::RankProfile& profile) const {
   profile.phases = phases_;
   profile.peak = peak_record();
   profile.allocator = allocator_;
-  if (options_.attribute_memory) profile.modules = module_records(*tracker_, profile.parameters);
+  if (options_.attribute_memory)
+    profile.modules = module_records(tracker_->ended(), profile.parameters);
   profile.micro_batches.most_in_flight = most_in_flight_;
   profile.micro_batches.activation_bytes = activation_bytes_;
   profile.collectives.clear();
-  for (const auto& entry : tracker_->collectives().entries()) {
+  for (const auto& entry : tracker_->ended().collectives().entries()) {
     profile.collectives.push_back(record_of(entry, profile.micro_batches));
   }
   profile.operators.clear();
-  for (const auto& entry : tracker_->operators().entries()) {
+  for (const auto& entry : tracker_->ended().operators().entries()) {
     profile.operators.push_back(record_of(entry, profile.micro_batches));
   }
-  profile.order = tracker_->order().order(tracker_->modules());
+  profile.order = tracker_->ended().order().order(tracker_->ended().modules());
 }
 
 estimator::PeakRecord Recorder::peak_record() const {
@@ -197,14 +198,14 @@ std::vector<std::string> Recorder::phase_names() const {
 }
 
 std::vector<estimator::PeakAllocation> Recorder::peak_allocations() const {
-  return sim::peak_allocations(*tracker_, phase_names());
+  return sim::peak_allocations(tracker_->ended(), phase_names());
 }
 
 std::string Recorder::memory_history(const estimator::Json& about) const {
-  return memory_history_pickle(*tracker_, phase_names(), about);
+  return memory_history_pickle(tracker_->ended(), phase_names(), about);
 }
 
-std::string Recorder::timeline() const { return timeline_csv(*tracker_, phase_names()); }
+std::string Recorder::timeline() const { return timeline_csv(tracker_->ended(), phase_names()); }
 
 estimator::CollectiveRecord Recorder::record_of(const RunTracker::CollectiveTally::Entry& entry,
                                                 const MicroBatchRecord& micro_batches) const {

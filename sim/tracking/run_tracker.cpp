@@ -311,6 +311,7 @@ void RunTracker::keep_error(std::exception_ptr error) {
 }
 
 void RunTracker::throw_if_failed() const {
+  const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(error_);
 }
 
@@ -345,8 +346,17 @@ void RunTracker::keep_sample(uint64_t address,
                               .place = place});
 }
 
-std::vector<std::string> RunTracker::frames(int32_t stack) const {
-  return stack < 0 ? std::vector<std::string>() : frames_.names(stack);
+std::optional<OutOfMemoryPlace> RunTracker::out_of_memory() const {
+  const std::lock_guard lock(mutex_);
+  return out_of_memory_;
+}
+
+std::string module_path(const RunTracker& tracker, ModuleId module) {
+  return tracker.locked([&](const TrackedRun& run) { return run.modules().module(module).path; });
+}
+
+std::vector<std::string> TrackedRun::frames(int32_t stack) const {
+  return stack < 0 ? std::vector<std::string>() : tracker_.frames_.names(stack);
 }
 
 void RunTracker::reportMemoryUsage(void* block,

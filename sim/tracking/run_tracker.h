@@ -60,6 +60,8 @@ struct PlacedCollectiveHash {
   size_t operator()(const PlacedCollective& collective) const;
 };
 
+class TrackedRun;
+
 /// Thread-safe. Its lock is taken while the allocator's lock is held, so nothing here may call the
 /// allocator.
 class RunTracker final : public c10::MemoryReportingInfoBase {
@@ -159,21 +161,20 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   /// The live block that contains `address`.
   std::optional<MemoryBlock> block_around(uint64_t address) const;
 
-  /// To be called after the run, when no thread works for it any more. Throws the exception that
-  /// keep_error() kept.
+  /// `read(TrackedRun)` while no other thread changes anything. It may not call the allocator, and
+  /// keeps no reference to what it read.
+  template <class Read>
+  auto locked(const Read& read) const;
+  /// What was tracked, when no thread works for it any more.
+  TrackedRun ended() const;
+
+  /// Throws the exception that keep_error() kept.
   void throw_if_failed() const;
-  const OperatorTally& operators() const { return operators_; }
-  const OrderLog& order() const { return order_; }
-  const CollectiveTally& collectives() const { return collectives_; }
-  const ModuleTree& modules() const { return modules_; }
-  const MemoryTracker& memory() const { return memory_; }
-  const MemoryHistory& history() const { return history_; }
-  /// Names of C++ functions; empty for -1.
-  std::vector<std::string> frames(int32_t stack) const;
   /// Where memory ran out for the last time, if it did.
-  const std::optional<OutOfMemoryPlace>& out_of_memory() const { return out_of_memory_; }
+  std::optional<OutOfMemoryPlace> out_of_memory() const;
 
  private:
+  friend class TrackedRun;
   ThreadPlaces& this_thread();
   ThreadPlaces& thread(uint64_t id);
   Place place_of(const ThreadPlaces& thread) const;
@@ -219,5 +220,35 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   std::optional<OutOfMemoryPlace> out_of_memory_;
   std::exception_ptr error_;
 };
+
+/// What a tracker has recorded. It may only be read as RunTracker::locked() and ended() say.
+class TrackedRun {
+ public:
+  const RunTracker::OperatorTally& operators() const { return tracker_.operators_; }
+  const OrderLog& order() const { return tracker_.order_; }
+  const RunTracker::CollectiveTally& collectives() const { return tracker_.collectives_; }
+  const ModuleTree& modules() const { return tracker_.modules_; }
+  const MemoryTracker& memory() const { return tracker_.memory_; }
+  const MemoryHistory& history() const { return tracker_.history_; }
+  /// Names of C++ functions; empty for -1.
+  std::vector<std::string> frames(int32_t stack) const;
+
+ private:
+  friend class RunTracker;
+  explicit TrackedRun(const RunTracker& tracker) : tracker_(tracker) {}
+
+  const RunTracker& tracker_;
+};
+
+template <class Read>
+auto RunTracker::locked(const Read& read) const {
+  const std::lock_guard lock(mutex_);
+  return read(TrackedRun(*this));
+}
+
+/// Of a module, from the root.
+std::string module_path(const RunTracker& tracker, ModuleId module);
+
+inline TrackedRun RunTracker::ended() const { return TrackedRun(*this); }
 
 }  // namespace sim

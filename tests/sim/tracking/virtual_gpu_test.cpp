@@ -11,6 +11,7 @@
 
 #include <map>
 #include <set>
+#include <thread>
 #include <tuple>
 
 #include "sim/tracking/recorder.h"
@@ -154,9 +155,32 @@ TEST(VirtualGpuTracking, TheTrackersPeakIsTheAllocatorsToTheByte) {
     memory->reset_peak();
     tracker->begin_phase(0, Direction::kForward);
     torch::autograd::backward({at::silu(at::linear(weight, weight)).sum()}, {});
-    EXPECT_EQ(tracker->memory().log().peak_bytes(), memory->peak().allocated_bytes);
+    EXPECT_EQ(tracker->ended().memory().log().peak_bytes(), memory->peak().allocated_bytes);
     EXPECT_GT(memory->peak().allocated_bytes, 3 * 1024 * 1024 * 2);
   });
+}
+
+TEST(VirtualGpuTracking, IsReadWhileAnotherThreadAllocates) {
+  RunTracker tracker(RunTracker::Options{});
+  tracker.begin_phase(0, Direction::kForward);
+  constexpr int64_t kBlocks = 20'000, kBytes = 512;
+  std::thread other([&] {
+    for (int64_t i = 1; i <= kBlocks; ++i) {
+      tracker.block_made(static_cast<uint64_t>(i * kBytes), kBytes, {i * kBytes, i * kBytes}, {});
+    }
+  });
+  const auto held = [](const TrackedRun& run) {
+    int64_t bytes = 0;
+    for (const Allocation* block : run.memory().log().at_peak()) bytes += block->bytes;
+    return bytes;
+  };
+  int64_t bytes = 0;
+  while (bytes < kBlocks * kBytes) {
+    const int64_t before = bytes;
+    bytes = tracker.locked(held);
+    ASSERT_GE(bytes, before);
+  }
+  other.join();
 }
 
 TEST(VirtualGpuTracking, PeakInAutogradsThreadHasItsModule) {
