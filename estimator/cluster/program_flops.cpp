@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "estimator/compute/compute_time.h"
+#include "estimator/profile/products.h"
 
 namespace estimator {
 namespace {
@@ -12,7 +13,7 @@ constexpr double kGradientsOfFusedAttention = 4.0 / 5;
 
 double model_share(const TraceWork& work, Direction direction) {
   const bool is_fused = direction == Direction::kBackward && work.kind == WorkKind::kKernel &&
-                        is_attention({.name = work.operator_name});
+                        is_attention(work.operator_name);
   return is_fused ? kGradientsOfFusedAttention : 1;
 }
 

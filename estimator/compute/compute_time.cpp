@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "estimator/compute/gpu_variation.h"
+#include "estimator/profile/products.h"
 
 namespace estimator {
 namespace {
@@ -37,15 +38,14 @@ bool is_empty(const std::vector<int64_t>& shape) {
 std::optional<MatmulShape> matmul_shape(const OperatorRecord& record) {
   const auto& shapes = record.shapes;
   if (shapes.size() < 2) return {};
-  const bool linear = record.name == "aten::linear";  // input [.., k], weight [n, k], bias
-  const auto& left = linear ? shapes[0] : shapes[shapes.size() - 2];
-  const auto& right = linear ? shapes[1] : shapes.back();
+  const auto& left = shapes[shapes.size() - 2];
+  const auto& right = shapes.back();
   if (left.size() < 2 || right.size() < 2 || is_empty(left) || is_empty(right)) return {};
   MatmulShape shape{.m = left[left.size() - 2],
-                    .n = linear ? right[0] : right.back(),
+                    .n = right.back(),
                     .k = left.back(),
                     .is_misaligned = record.is_misaligned};
-  for (std::size_t i = 0; i + 2 < left.size(); ++i) (linear ? shape.m : shape.batch) *= left[i];
+  for (std::size_t i = 0; i + 2 < left.size(); ++i) shape.batch *= left[i];
   return shape;
 }
 
@@ -128,30 +128,9 @@ Float8Product float8_product(const OperatorRecord& record) {
   return product;
 }
 
-bool is_matmul(const OperatorRecord& record) {
-  constexpr std::array<std::string_view, 16> kProducts = {"aten::mm",
-                                                          "aten::addmm",
-                                                          "aten::addmm_",
-                                                          "aten::_addmm_activation",
-                                                          "aten::bmm",
-                                                          "aten::baddbmm",
-                                                          "aten::baddbmm_",
-                                                          "aten::linear",
-                                                          "aten::matmul",
-                                                          "aten::_grouped_mm",
-                                                          "aten::_scaled_grouped_mm",
-                                                          "te::grouped_mm",
-                                                          "te::grouped_addmm",
-                                                          "te::grouped_scaled_mm",
-                                                          "aten::_scaled_mm",
-                                                          "aten::_scaled_mm_v2"};
-  return std::find(kProducts.begin(), kProducts.end(), record.name) != kProducts.end();
-}
+bool is_matmul(const OperatorRecord& record) { return is_matrix_product(record.name); }
 
-bool is_attention(const OperatorRecord& record) {
-  return name_contains(record, "flash_attention") || name_contains(record, "flash_attn") ||
-         name_contains(record, "efficient_attention") || name_contains(record, "cudnn_attention");
-}
+bool is_attention(const OperatorRecord& record) { return is_attention(record.name); }
 
 bool is_fused_adam(const OperatorRecord& record) { return name_contains(record, "_fused_adam"); }
 

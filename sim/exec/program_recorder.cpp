@@ -16,6 +16,7 @@
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/profile/own_limit.h"
+#include "estimator/profile/products.h"
 #include "sim/exec/absent_answers.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/count_reads.h"
@@ -415,8 +416,8 @@ ProgramRecorder::Recorded ProgramRecorder::recorded() const {
 
 ProgramRecorder::Recorded ProgramRecorder::recorded_as(int64_t iteration,
                                                        const IterationFacts& facts) const {
-  return {.iteration = iteration,
   const std::vector<std::string> phases = phase_names(phases_.finished({}));
+  return {.iteration = iteration,
           .facts = facts,
           .trace = trace_.trace(),
           .operators = tracker_.locked(
@@ -628,7 +629,6 @@ void ProgramRecorder::finish() {
   }
 }
 
-/// Of the phases that the profile has.
 void ProgramRecorder::write_memory_files(const RankProfile& profile) {
   const std::lock_guard lock(mutex_);
   const std::vector<std::string> phases = phase_names(phases_.finished({}));
@@ -638,6 +638,7 @@ void ProgramRecorder::write_memory_files(const RankProfile& profile) {
   });
 }
 
+/// Of the phases that the profile has.
 ProgramRecorder::Peak ProgramRecorder::peak() const {
   Peak last = stopped_ && peak_at_last_step_ ? *peak_at_last_step_ : current_peak();
   const bool is_caught = !memory_.first_failure();
@@ -753,7 +754,7 @@ RankProfile ProgramRecorder::profile() {
   }
   profile.operators = recorded.operators;
   for (const auto& op : profile.operators) {
-    if (op.name.find("_attention") == std::string::npos) continue;
+    if (!estimator::is_attention(op.name)) continue;
     auto& names = profile.program->attention;
     if (std::find(names.begin(), names.end(), op.name) == names.end()) names.push_back(op.name);
   }

@@ -10,49 +10,22 @@
 #include <string_view>
 #include <utility>
 
+#include "estimator/profile/products.h"
+
 namespace sim {
 namespace {
 
-struct NamedProduct {
-  std::string_view name;
-  FlopRule flops;
-  int first_operand;
-  bool heads_before_sequence = true;
-};
-
-/// Operators whose FLOPs are those of products of matrices.
-constexpr NamedProduct kProducts[] = {
-    {"aten::mm", FlopRule::kMatrixProduct, 0},
-    {"aten::bmm", FlopRule::kMatrixProduct, 0},
-    {"aten::addmm", FlopRule::kMatrixProduct, 1},
-    {"aten::addmm_", FlopRule::kMatrixProduct, 1},
-    {"aten::_addmm_activation", FlopRule::kMatrixProduct, 1},
-    {"aten::baddbmm", FlopRule::kMatrixProduct, 1},
-    {"aten::baddbmm_", FlopRule::kMatrixProduct, 1},
-    {"aten::_grouped_mm", FlopRule::kMatrixProduct, 0},
-    {"aten::_scaled_grouped_mm", FlopRule::kMatrixProduct, 0},
-    {"te::grouped_mm", FlopRule::kMatrixProduct, 0},
-    {"te::grouped_addmm", FlopRule::kMatrixProduct, 1},
-    {"te::grouped_scaled_mm", FlopRule::kMatrixProduct, 0},
-    {"aten::_scaled_mm", FlopRule::kMatrixProduct, 0},
-    {"aten::_scaled_mm_v2", FlopRule::kMatrixProduct, 0},
-    {"aten::_scaled_dot_product_flash_attention", FlopRule::kAttentionForward, 0},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu", FlopRule::kAttentionForward, 0},
-    {"aten::_scaled_dot_product_efficient_attention", FlopRule::kAttentionForward, 0},
-    {"aten::_scaled_dot_product_cudnn_attention", FlopRule::kAttentionForward, 0},
-    {"aten::_flash_attention_forward", FlopRule::kAttentionForward, 0, false},
-    {"aten::_efficient_attention_forward", FlopRule::kAttentionForward, 0, false},
-    {"aten::_scaled_dot_product_flash_attention_backward", FlopRule::kAttentionBackward, 1},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", FlopRule::kAttentionBackward, 1},
-    {"aten::_scaled_dot_product_efficient_attention_backward", FlopRule::kAttentionBackward, 1},
-    {"aten::_scaled_dot_product_cudnn_attention_backward", FlopRule::kAttentionBackward, 1},
-    {"aten::_flash_attention_backward", FlopRule::kAttentionBackward, 1, false},
-    {"flash_attn::_flash_attn_forward", FlopRule::kAttentionForward, 0, false},
-    {"flash_attn::_flash_attn_backward", FlopRule::kAttentionBackward, 1, false},
-    {"flash_attn::_flash_attn_varlen_forward", FlopRule::kAttentionForward, 0, false},
-    {"flash_attn::_flash_attn_varlen_backward", FlopRule::kAttentionBackward, 1, false},
-    {"aten::_efficient_attention_backward", FlopRule::kAttentionBackward, 1, false},
-};
+FlopRule flop_rule(estimator::ProductKind kind) {
+  switch (kind) {
+    case estimator::ProductKind::kMatrices:
+      return FlopRule::kMatrixProduct;
+    case estimator::ProductKind::kAttentionForward:
+      return FlopRule::kAttentionForward;
+    case estimator::ProductKind::kAttentionBackward:
+      return FlopRule::kAttentionBackward;
+  }
+  throw std::logic_error("unknown kind of product");
+}
 
 /// Views that their schema does not call views, allocations, and what only tells the allocator.
 constexpr std::string_view kMoveNoData[] = {
@@ -216,8 +189,8 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
   traits.counts_calls = contains(kCountCalls, traits.name) || contains(kUpdateACopy, traits.name);
   traits.is_kernel = !traits.moves_no_data && !traits.counts_calls && has_kernel(*op, device);
   traits.is_pointwise = op->hasTag(at::Tag::pointwise) || traits.name == "aten::copy_";
-  if (const NamedProduct* product = find_row(kProducts, traits.name)) {
-    traits.flops = product->flops;
+  if (const estimator::Product* product = estimator::find_product(traits.name)) {
+    traits.flops = flop_rule(product->kind);
     traits.first_operand = product->first_operand;
     traits.heads_before_sequence = product->heads_before_sequence;
     traits.causal_argument = first_argument(schema, {"is_causal", "causal", "custom_mask_type"});
@@ -244,8 +217,8 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
 
 OperatorTraits traits_of_kernel(std::string name, c10::DeviceType device) {
   OperatorTraits traits{.name = std::move(name), .is_kernel = true, .device = device};
-  if (const NamedProduct* product = find_row(kProducts, traits.name)) {
-    traits.flops = product->flops;
+  if (const estimator::Product* product = estimator::find_product(traits.name)) {
+    traits.flops = flop_rule(product->kind);
     traits.first_operand = product->first_operand;
   }
   return traits;

@@ -55,6 +55,12 @@ TEST_F(ExecMachine, TakesCudnnsAttentionWhereTheProgramAsksForIt) {
   EXPECT_THAT(works, Contains(Field(&estimator::TraceWork::flops, 2.0 * 4 * 128 * 128 * 64)));
 }
 
+TEST_F(ExecMachine, NamesAttentionOfFlashAttn) {
+  const ProgramResult result = run_program("flash_attn.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(profile(0).program->attention, ElementsAre("flash_attn::_flash_attn_forward"));
+}
+
 TEST_F(ExecMachine, RunsCudnnsConvolutionsNormsAndRecurrentLayers) {
   const ProgramResult result = run_program("convolutions.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
