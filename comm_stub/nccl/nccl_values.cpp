@@ -1,7 +1,5 @@
 #include "comm_stub/nccl/nccl_values.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -14,25 +12,15 @@
 #include "comm_stub/nccl/nccl_communicator.h"
 #include "comm_stub/nccl/nccl_control.h"
 #include "comm_stub/nccl/own_operations.h"
+#include "sim/virtual_gpu/find_control.h"
 
 namespace nccl {
 namespace {
 
-/// Of the virtual GPU (sim/virtual_gpu/control.h); null on a real one.
-using Peek = int (*)(const void* address, uint64_t bytes, void* value);
-constexpr int kOfTheHost = 2;  // what peek gives where some of the bytes are
-using Poke = void (*)(void* address, uint64_t bytes, const void* value);
-using Forget = void (*)(const void* address, uint64_t bytes, uint64_t before);
-
-template <class Function>
-Function find(const char* name) {
-  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-}
-
 std::atomic<bool> memory_was_called_real = false;
 
 bool memory_is_real() {
-  static const bool has_no_virtual_gpu = find<Peek>("onerank_virtual_gpu_peek") == nullptr;
+  static const bool has_no_virtual_gpu = ONERANK_FIND_CONTROL(onerank_virtual_gpu_peek) == nullptr;
   return has_no_virtual_gpu || memory_was_called_real;
 }
 
@@ -50,7 +38,7 @@ ncclResult_t copy_bytes(void* destination, const void* source, size_t bytes, cud
 /// Empty where the factor is not known.
 std::optional<Reduction> reduction_of(ncclRedOp_t operation, int ranks) {
   if (operation < ncclNumOps) return Reduction{operation, ranks};
-  static const auto peek = find<Peek>("onerank_virtual_gpu_peek");
+  static const auto peek = ONERANK_FIND_CONTROL(onerank_virtual_gpu_peek);
   const ScaledSum sum = find_operation(operation).value();
   if (sum.on_device == nullptr) return Reduction{ncclSum, ranks, sum.factor};
   std::array<char, sizeof(double)> number{};
@@ -64,15 +52,15 @@ std::optional<Reduction> reduction_of(ncclRedOp_t operation, int ranks) {
 void reduce_known(void* destination,
                   const Buffer& source,
                   const std::optional<Reduction>& reduction) {
-  static const auto peek = find<Peek>("onerank_virtual_gpu_peek");
-  static const auto poke = find<Poke>("onerank_virtual_gpu_poke");
-  static const auto send = find<Poke>("onerank_virtual_gpu_send");
-  static const auto forget = find<Forget>("onerank_virtual_gpu_forget");
+  static const auto peek = ONERANK_FIND_CONTROL(onerank_virtual_gpu_peek);
+  static const auto poke = ONERANK_FIND_CONTROL(onerank_virtual_gpu_poke);
+  static const auto send = ONERANK_FIND_CONTROL(onerank_virtual_gpu_send);
+  static const auto forget = ONERANK_FIND_CONTROL(onerank_virtual_gpu_forget);
   std::vector<char> bytes(source.bytes() <= kLongestReducedBytes ? source.bytes() : 0);
   const int known = bytes.empty() ? 0 : peek(destination, bytes.size(), bytes.data());
   if (!reduction || known == 0) return forget(destination, source.bytes(), UINT64_MAX);
   reduce_bytes(bytes.data(), bytes.size(), source.type, *reduction);
-  (known == kOfTheHost ? send : poke)(destination, bytes.size(), bytes.data());
+  (known == ONERANK_VIRTUAL_GPU_OF_THE_HOST ? send : poke)(destination, bytes.size(), bytes.data());
 }
 
 }  // namespace

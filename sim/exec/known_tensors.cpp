@@ -63,7 +63,7 @@ std::optional<HostCopy> read_known(const at::Tensor& device, const VirtualGpu& g
   copy.has_gaps = known != 0;
   if (known == 0) known = peek_tensor(device, gpu, value);
   if (known == 0) return std::nullopt;
-  copy.is_of_the_host = known == kOfTheHost;
+  copy.is_of_the_host = known == ONERANK_VIRTUAL_GPU_OF_THE_HOST;
   return copy;
 }
 

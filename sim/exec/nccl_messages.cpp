@@ -265,7 +265,7 @@ std::vector<NcclMessages::Awaited> NcclMessages::settle_exchanges(
     if (!is_known) {
       gpu.forget(one.address, one.bytes, UINT64_MAX);
       if (one.otherwise) otherwise.push_back(*one.otherwise);
-    } else if (own->second.known == kOfTheHost) {
+    } else if (own->second.known == ONERANK_VIRTUAL_GPU_OF_THE_HOST) {
       gpu.send(one.address, one.bytes, own->second.bytes.data());
     } else {
       gpu.poke(one.address, one.bytes, own->second.bytes.data());

@@ -5,9 +5,6 @@
 
 namespace sim {
 
-/// What peek() returns if some of the bytes came from the host.
-inline constexpr int kOfTheHost = 2;
-
 /// The functions are found at run time. On a real GPU there are none, and every pointer is null.
 struct VirtualGpu {
   /// Larger values are not followed.

@@ -55,11 +55,12 @@ void onerank_virtual_gpu_remember_here(int remember);
 const int64_t* onerank_virtual_gpu_answer_here(const int64_t* number);
 
 /// The known values of device memory. peek() returns 0 if some of the bytes are unknown. Else it
-/// copies them to `value` (unless that is null) and returns 1 if the device made all of them, or 2
-/// if some came from the host. poke() sets values that the device computed, send() values from the
-/// host. forget() says that a kernel may have written to the range, so that values from before the
-/// moment `before` (from clock()) are unknown again. forget_computed() does this for all values
-/// that fills and poke() have set anywhere.
+/// copies them to `value` (unless that is null) and returns 1 if the device made all of them, or
+/// ONERANK_VIRTUAL_GPU_OF_THE_HOST if some came from the host. poke() sets values that the device
+/// computed, send() values from the host. forget() says that a kernel may have written to the
+/// range, so that values from before the moment `before` (from clock()) are unknown again.
+/// forget_computed() does this for all values that fills and poke() have set anywhere.
+enum { ONERANK_VIRTUAL_GPU_OF_THE_HOST = 2 };  ///< what peek() returns of such bytes
 int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value);
 void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value);
 void onerank_virtual_gpu_send(void* address, uint64_t bytes, const void* value);
