@@ -20,14 +20,14 @@
 #include <string_view>
 
 #include "sim/exec/recorder_interface.h"
+#include "sim/exec/variables.h"
 
 namespace {
 
-constexpr const char* kRecorderVariable = "ONERANK_EXEC_RECORDER";
 constexpr int kMachineLacks = 3;  // estimator::ExitCode
 
 const onerank_exec_recorder* load_recorder() {
-  const char* path = std::getenv(kRecorderVariable);
+  const char* path = std::getenv(sim::kExecRecorderVariable);
   if (path == nullptr) return nullptr;
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   auto* get = library == nullptr ? nullptr
@@ -157,7 +157,7 @@ bool is_partly_observed(const std::string& name) {
 /// to tell the recorder, which has no use for them, took longer than they do.
 EXPORTED bool is_observed(const OperatorName& op) asm(IS_OBSERVED);
 bool is_observed(const OperatorName& op) {
-  static const bool is_recorded = std::getenv(kRecorderVariable) != nullptr;
+  static const bool is_recorded = std::getenv(sim::kExecRecorderVariable) != nullptr;
   if (!is_partly_observed(op.name)) return true;
   static auto* const observed = real<decltype(&is_observed)>("libtorch_cpu.so", IS_OBSERVED);
   if (!is_recorded) return observed(op);
@@ -180,10 +180,11 @@ const char* find_in(char* const environment[], std::string_view name) {
 /// Says that a launcher would have started this rank. Between fork and exec: no memory is
 /// allocated.
 void tell_skipped(const char* rank) {
-  const char* folder = std::getenv("ONERANK_EXEC_FOLDER");
+  const char* folder = std::getenv(sim::kExecFolderVariable);
   char path[4096];
   if (folder == nullptr || std::strlen(rank) > 20 ||
-      std::snprintf(path, sizeof path, "%s/skipped-%s", folder, rank) >= int{sizeof path}) {
+      std::snprintf(path, sizeof path, "%s/%s%s", folder, sim::kSkippedPrefix, rank) >=
+          int{sizeof path}) {
     return;
   }
   const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -193,7 +194,7 @@ void tell_skipped(const char* rank) {
 /// A launcher (torchrun, accelerate, deepspeed) starts a process for each rank of its node, and
 /// only one of them is wanted: the others end as if they had done their work.
 void skip_other_ranks(char* const environment[]) {
-  const char* const wanted = std::getenv("ONERANK_EXEC_WANTED_RANK");
+  const char* const wanted = std::getenv(sim::kExecWantedRankVariable);
   const char* const rank = find_in(environment, "RANK");
   if (wanted == nullptr || rank == nullptr || find_in(environment, "WORLD_SIZE") == nullptr) return;
   if (std::strcmp(wanted, rank) == 0) return;
