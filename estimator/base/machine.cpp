@@ -12,6 +12,9 @@
 #include <new>
 #include <system_error>
 
+#include "estimator/base/error_document.h"
+#include "estimator/base/files.h"
+
 namespace estimator {
 namespace {
 
@@ -38,6 +41,18 @@ constexpr std::array kSignalsOfWriting = {SIGPIPE, SIGXFSZ};
 
 void tell(const char* text) { std::fputs(text, stderr); }
 
+void tell(const UserError& error, const std::string& errors_file) {
+  tell(error.what());
+  if (errors_file.empty() || error.problems().empty()) return;
+  try {
+    write_file_whole(errors_file, error_message(error));
+  } catch (const UserError&) {  // the text has to do
+  }
+}
+
+constexpr const char* kNoMemory = "this machine has no memory left for Onerank";
+constexpr const char* kMoreMemory = "end other programs, or raise the limit on memory (ulimit -v)";
+
 }  // namespace
 
 std::optional<std::string> machine_way_out(int error_number) {
@@ -56,19 +71,21 @@ UserError machine_error(std::string what, int error_number) {
                    ExitCode::kMachineLacks);
 }
 
-ExitCode tell_failure(const std::exception_ptr& thrown) {
+UserError no_memory_error() {
+  return UserError({.what = kNoMemory, .where = "", .help = kMoreMemory}, ExitCode::kMachineLacks);
+}
+
+ExitCode tell_failure(const std::exception_ptr& thrown, const std::string& errors_file) {
   try {
     std::rethrow_exception(thrown);
   } catch (const UserError& error) {
-    tell(error.what());
+    tell(error, errors_file);
     return error.exit_code();
   } catch (const std::bad_alloc&) {  // nothing may be allocated here
-    tell(
-        "error: this machine has no memory left for Onerank\n"
-        "  help: end other programs, or raise the limit on memory (ulimit -v)\n");
+    std::fprintf(stderr, "error: %s\n  help: %s\n", kNoMemory, kMoreMemory);
     return ExitCode::kMachineLacks;
   } catch (const std::system_error& error) {
-    tell(machine_error(error.what(), error.code().value()).what());
+    tell(machine_error(error.what(), error.code().value()), errors_file);
     return ExitCode::kMachineLacks;
   } catch (const std::exception& error) {
     tell(to_text({{.what = std::string("internal: ") + error.what(),

@@ -20,8 +20,13 @@ UserError machine_error(std::string what, int error_number);
 
 /// Prints the exception to standard error and returns the exit code for it: the UserError's own; 3
 /// when memory or another resource of the system ran out; 70, with the request to report the bug,
-/// for everything else. A process calls it last, before it ends.
-ExitCode tell_failure(const std::exception_ptr& thrown);
+/// for everything else. A process calls it last, before it ends. Into `errors_file`, unless that is
+/// empty, it writes the error as error_message() has it, if the exit code is 2 or 3 and there is
+/// memory for it.
+ExitCode tell_failure(const std::exception_ptr& thrown, const std::string& errors_file = {});
+
+/// What is told without memory, and so without an `errors_file`.
+UserError no_memory_error();
 
 /// From now on an exception that nobody catches, for example in a thread or a destructor, ends the
 /// process with the message and exit code of tell_failure(). Forked children inherit this.

@@ -41,7 +41,9 @@ int tell_failure_of_torch(const std::string& name, const c10::Error& error) {
 }
 
 /// Everything that can be thrown ends here: a child must not return into its parent's code.
-[[noreturn]] void be_child(const std::string& name, const std::function<int()>& work) {
+[[noreturn]] void be_child(const std::string& name,
+                           const std::function<int()>& work,
+                           const std::string& errors_file) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int exit_code = EXIT_FAILURE;
   try {
@@ -49,7 +51,7 @@ int tell_failure_of_torch(const std::string& name, const c10::Error& error) {
   } catch (const c10::Error& error) {
     exit_code = tell_failure_of_torch(name, error);
   } catch (...) {
-    exit_code = static_cast<int>(estimator::tell_failure(std::current_exception()));
+    exit_code = static_cast<int>(estimator::tell_failure(std::current_exception(), errors_file));
   }
   std::fflush(stderr);
   _exit(exit_code);  // without destructors: the device's memory goes with the process
@@ -65,7 +67,7 @@ ChildProcesses::~ChildProcesses() {
 pid_t ChildProcesses::start(const std::string& name, const std::function<int()>& work) {
   const pid_t pid = fork();
   if (pid < 0) throw estimator::machine_error("cannot start a process for " + name, errno);
-  if (pid == 0) be_child(name, work);
+  if (pid == 0) be_child(name, work, errors_file_);
   running_.emplace(pid, name);
   return pid;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "estimator/base/stop_watch.h"
 
@@ -19,7 +20,8 @@ class ChildProcesses {
     int status = 0;  ///< as waitpid() gives it
   };
 
-  ChildProcesses() = default;
+  /// Children whose work throws a user's error write it to `errors_file` too (tell_failure()).
+  explicit ChildProcesses(std::string errors_file = {}) : errors_file_(std::move(errors_file)) {}
   /// Kills the children that are still running.
   ~ChildProcesses();
   ChildProcesses(const ChildProcesses&) = delete;
@@ -41,6 +43,7 @@ class ChildProcesses {
   /// Waits until a child ends or is stopped; if one is already stopped, waits only for a moment.
   void wait_for_change();
 
+  const std::string errors_file_;
   std::map<pid_t, std::string> running_;
   estimator::StopWatch stop_watch_;
 };

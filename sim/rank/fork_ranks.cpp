@@ -102,7 +102,8 @@ int live_as_child(const RankJobs& jobs, const Attempt& attempt, int message_pipe
 
 class ForkedRanks {
  public:
-  ForkedRanks(const RankJobs& jobs, const RankHooks& hooks) : jobs_(jobs), hooks_(hooks) {
+  ForkedRanks(const RankJobs& jobs, const RankHooks& hooks)
+      : jobs_(jobs), hooks_(hooks), processes_(jobs.errors_file) {
     for (const RankWork& work : jobs.works) waiting_.push_back({.work = work});
   }
   ForkedRanks(const ForkedRanks&) = delete;

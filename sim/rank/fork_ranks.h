@@ -25,6 +25,7 @@ struct RankJobs {
   RankRunOptions run;
   bool lift_limit = false;  ///< run without the GPU's limit of memory from the beginning
   int64_t at_once = 1;      ///< children that run at the same time
+  std::string errors_file;  ///< see ChildProcesses
 };
 
 struct RankHooks {

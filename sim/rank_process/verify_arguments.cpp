@@ -13,6 +13,7 @@ VerifyArguments parse_verify_arguments(int argc, char** argv) {
   CLI::App app("Runs real ranks of a resolved plan and compares them with the stub.");
   app.add_option("--plan", arguments.plan_file, "resolved plan")->required();
   app.add_option("--output-dir", arguments.job.output_folder, "for the verification")->required();
+  app.add_option("--errors", arguments.job.errors_file, "for the error that ends it");
   app.add_option("--join-timeout", join_seconds, "seconds to wait until every rank has joined");
   app.add_option("--timeout", collective_seconds, "seconds for one collective");
   app.add_option(

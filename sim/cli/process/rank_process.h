@@ -13,7 +13,8 @@
 // For each rank that it has finished it prints one line of JSON, {"rank": 1024, "file": "..."};
 // then the profile and the wanted memory files of the rank are in DIR. (With --work the line has
 // the plan's number too, and a rank that cannot run leaves a line with its error.) When it ends
-// with exit code 2 or 3, it has written a user's error to standard error. A virtual GPU is passed
+// with exit code 2 or 3, it has written a user's error to standard error and, as a document, to the
+// file that `--errors FILE` names, unless it had no memory for that. A virtual GPU is passed
 // to it by preloaded libraries and the variable ONERANK_VIRTUAL_GPU.
 #pragma once
 

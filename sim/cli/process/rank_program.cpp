@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
+#include "estimator/base/error_document.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
+#include "estimator/base/machine.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/process/rank_torch.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
@@ -63,25 +65,6 @@ Environment rank_environment(const std::string& gpu_id,
   return environment;
 }
 
-/// The problems in text of the form that estimator::to_text() writes; other lines are left out.
-std::vector<estimator::Problem> read_problems(const std::string& text) {
-  std::vector<estimator::Problem> problems;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("error: ", 0) == 0) {
-      problems.push_back({line.substr(7), "", ""});
-    } else if (problems.empty()) {
-      continue;
-    } else if (line.rfind("  help: ", 0) == 0) {
-      problems.back().help = line.substr(8);
-    } else if (line.rfind("  ", 0) == 0) {
-      std::string& where = problems.back().where;
-      where += where.empty() ? line.substr(2) : "\n" + line;
-    }
-  }
-  return problems;
-}
-
 /// The line of an error output that says most: the loader's, or else the last one.
 std::string telling_line(const std::string& text) {
   std::string telling;
@@ -101,7 +84,16 @@ std::string help_for_killed(const SubprocessEnd& end) {
                                     "this is a bug in Onerank: please report it with the plan");
 }
 
-void throw_if_failed(const SubprocessEnd& end) {
+/// The error that the process left, or the one that it could only print.
+std::optional<UserError> error_of(const SubprocessEnd& end, const fs::path& errors_file) {
+  if (fs::exists(errors_file)) {
+    return estimator::error_in(estimator::read_file(errors_file.string()));
+  }
+  const bool lacks = end.exit_code == static_cast<int>(ExitCode::kMachineLacks);
+  return lacks ? std::optional(estimator::no_memory_error()) : std::nullopt;
+}
+
+void throw_if_failed(const SubprocessEnd& end, const fs::path& errors_file) {
   if (end.signal_number != 0) {
     throw estimator::killed_error("the rank process",
                                   end.signal_number,
@@ -120,10 +112,8 @@ void throw_if_failed(const SubprocessEnd& end) {
                      .help = kQuickstart},
                     ExitCode::kMachineLacks);
   }
-  const auto exit_code = static_cast<ExitCode>(end.exit_code);
-  std::vector<estimator::Problem> problems = read_problems(end.error_output);
-  const bool is_designed = exit_code == ExitCode::kBadInput || exit_code == ExitCode::kMachineLacks;
-  if (is_designed && !problems.empty()) throw UserError(std::move(problems), exit_code);
+  const auto error = error_of(end, errors_file);
+  if (error && end.exit_code == static_cast<int>(error->exit_code())) throw *error;
   throw std::logic_error(
       fmt::format("the rank process ended with exit code {}\n{}", end.exit_code, end.error_output));
 }
@@ -152,11 +142,14 @@ RankProgram::RankProgram(DeviceKind device, const Environment& environment)
     : RankProgram(estimator::gpus().front().id, estimator::MemoryConfig{}, device, environment) {}
 
 int RankProgram::run(std::vector<std::string> arguments, const SubprocessHooks& hooks) const {
+  const fs::path errors_file = folder() / "errors.json";
+  fs::remove(errors_file);
+  arguments.insert(arguments.end(), {"--errors", errors_file.string()});
   const SubprocessEnd end = run_subprocess(
       {.program = program_, .arguments = std::move(arguments), .environment = environment_},
       hooks,
       interrupts_);
-  throw_if_failed(end);
+  throw_if_failed(end, errors_file);
   return end.exit_code;
 }
 

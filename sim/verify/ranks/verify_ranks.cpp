@@ -68,7 +68,7 @@ bool is_verdict(const ChildProcesses::Ended& ended) {
 
 /// Starts the ranks and waits for all of them; the first that fails ends the others.
 ExitCode run_seats(const Plan& plan, const std::vector<WorldSeat>& seats, const VerifyJob& job) {
-  ChildProcesses processes;
+  ChildProcesses processes(job.errors_file);
   for (const WorldSeat& seat : seats) {
     processes.start(fmt::format("rank {}", seat.rank), [&] {
       return static_cast<int>(be_real_rank(plan,

@@ -15,6 +15,7 @@ struct VerifyJob {
   std::optional<WorldSeat> seat;
   WorldTimeouts timeouts;
   std::string output_folder;
+  std::string errors_file = {};  ///< see ChildProcesses
   WorldHooks hooks = {};
 };
 

@@ -4,14 +4,29 @@
 # plans with a global batch of FAKE_WHOLE_BATCH samples, and whose pipeline stage
 # is the rank's place in the list. FAKE_LOG gets a line for each rank. Of ranks of many plans, it waits
 # without end after FAKE_HANGS_AFTER of them, when it has written FAKE_HANGS.
+
+# Ends with the exit code $1 and the error of the fields $2, $3 and $4, in JSON.
+fail_with() {
+  previous=
+  for word; do
+    [ "$previous" != --errors ] || errors=$word
+    previous=$word
+  done
+  printf '%s\n' "{\"schema_version\": 1, \"kind\": \"error\", \"exit_code\": $1,
+    \"errors\": [{\"what\": \"$2\", \"where\": \"$3\", \"way_out\": \"$4\"}]}" >"$errors"
+  exit "$1"
+}
+
 case $FAKE_MODE in
   bad-input)
-    printf 'warning: not for the user\nerror: what\n  where = 1\n  more\n  help: way out\n' >&2
-    exit 2 ;;
-  lacks-gpu) printf 'error: no GPU\n  device\n  help: another device\n' >&2; exit 3 ;;
+    printf 'error: what is printed is not read\n' >&2
+    fail_with 2 'what\nis wrong' 'where = 1\n  more' 'way out' "$@" ;;
+  lacks-gpu) fail_with 3 'no GPU' device 'another device' "$@" ;;
+  lacks-memory) printf 'error: this machine has no memory left\n' >&2; exit 3 ;;
   cannot-load)
     echo "onerank-rank: error while loading shared libraries: libtorch_cpu.so: cannot open" >&2
     exit 127 ;;
+  descriptors) ls -l /proc/$$/fd | grep -c /dev/null >"$FAKE_MARKER"; exit 0 ;;
   other-code) echo "last words" >&2; exit 9 ;;
   killed) kill -KILL $$ ;;
   crashes) kill -SEGV $$ ;;
@@ -26,7 +41,6 @@ case $FAKE_MODE in
     (sleep 1; kill -CONT $$) &
     kill -STOP $$ ;;
 esac
-  descriptors) ls -l /proc/$$/fd | grep -c /dev/null >"$FAKE_MARKER"; exit 0 ;;
 
 while [ $# -gt 0 ]; do
   case $1 in

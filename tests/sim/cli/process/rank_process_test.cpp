@@ -71,7 +71,7 @@ bool ends_soon(pid_t pid) {
 TEST_F(RankProcess, ItsUserErrorsArePassedOnWithTheirExitCode) {
   const ProgramResult bad_input = run_fake("bad-input");
   EXPECT_EQ(bad_input.exit_code, 2);
-  EXPECT_EQ(bad_input.error, "error: what\n  where = 1\n  more\n  help: way out\n");
+  EXPECT_EQ(bad_input.error, "error: what\nis wrong\n  where = 1\n  more\n  help: way out\n");
   const ProgramResult lacks_gpu = run_fake("lacks-gpu");
   EXPECT_EQ(lacks_gpu.exit_code, 3);
   EXPECT_THAT(lacks_gpu.error, StartsWith("error: no GPU\n"));
