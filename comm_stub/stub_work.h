@@ -3,6 +3,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <chrono>
 #include <functional>
 #include <vector>
 

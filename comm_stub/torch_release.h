@@ -4,6 +4,7 @@
 
 #include <torch/version.h>
 
+#include <chrono>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>

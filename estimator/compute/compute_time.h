@@ -6,6 +6,8 @@
 // The rates and their sources are in gpu_rates.h.
 #pragma once
 
+#include <array>
+
 #include "estimator/compute/gpu_rates.h"
 #include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"

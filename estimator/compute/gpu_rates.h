@@ -2,6 +2,7 @@
 // assumed; a file of `onerank calibrate` replaces them with measured ones.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "estimator/compute/attention_rate.h"

@@ -1,6 +1,5 @@
 #include "estimator/compute/kernel_price.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string_view>
 

@@ -1,6 +1,8 @@
 // The attention kernel that a framework uses when the plan names none, and what kernels require.
 #pragma once
 
+#include <optional>
+
 #include "estimator/plan/plan.h"
 
 namespace estimator {

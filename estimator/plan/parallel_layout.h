@@ -6,6 +6,7 @@
 // Groups are described by strides, so their description does not grow with the world.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -2,6 +2,7 @@
 // adds up the same events.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>

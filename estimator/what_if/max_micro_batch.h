@@ -1,6 +1,7 @@
 // Finds the largest micro-batch that surely fits, by running the plan with several sizes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

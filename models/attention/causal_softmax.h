@@ -13,6 +13,8 @@
 // (FusedScaleMaskSoftmax in megatron/core/fusions/fused_softmax.py).
 #pragma once
 
+#include <memory>
+
 #include <ATen/core/Tensor.h>
 
 #include "models/shard/shard_context.h"

@@ -5,6 +5,7 @@
 // sequence; the layers that make heads from the latents are split over the ranks.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "models/attention/attention.h"

@@ -3,6 +3,8 @@
 // key to each head's own key.
 #pragma once
 
+#include <memory>
+
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/variable.h>
 

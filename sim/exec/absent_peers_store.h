@@ -1,6 +1,7 @@
 // Versions of torch's stores for a world of which only this rank exists.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>

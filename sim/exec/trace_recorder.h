@@ -4,6 +4,7 @@
 
 #include <ATen/record_function.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>

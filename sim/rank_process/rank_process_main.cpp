@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
-#include <string_view>
 #include <sstream>
+#include <string_view>
 
 #include "estimator/base/document.h"
 #include "estimator/base/errors.h"
@@ -57,8 +56,8 @@ Arguments parse(int argc, char** argv) {
   app.add_option("--plan", arguments.plan_file, "resolved plan");
   app.add_option("--output-dir", arguments.output_folder, "for the profiles");
   app.add_option("--ranks", arguments.ranks, "0,8,16")->delimiter(',');
-  app.add_option("--errors", arguments.jobs.errors_file, "for the error that ends it");
   app.add_option("--work", arguments.work_file, "ranks of many plans: see rank_process.h");
+  app.add_option("--errors", arguments.jobs.errors_file, "for the error that ends it");
   app.add_option("--device", arguments.device, "virtual, cuda or cpu");
   app.add_option("--jobs", arguments.jobs.at_once, "ranks at the same time")
       ->check(CLI::PositiveNumber);
@@ -188,6 +187,7 @@ ExitCode verify(VerifyArguments arguments, const WorldHooks& hooks) {
   arguments.job.hooks = hooks;
   return verify_ranks(plan, arguments.job);
 }
+
 /// The file that --errors names, also when the other arguments cannot be read; or "".
 std::string errors_file_in(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; ++i) {
@@ -195,7 +195,6 @@ std::string errors_file_in(int argc, char** argv) {
   }
   return "";
 }
-
 
 int exit_code_of(int argc, char** argv, const WorldHooks& hooks) {
   estimator::take_usual_signals();

@@ -1,6 +1,7 @@
 // Finds what fills the peak, by allocation, by category and by module, from what a tracker saw.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 

@@ -2,6 +2,7 @@
 // model.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "estimator/base/text.h"
 #include "estimator/base/units.h"
 

@@ -14,7 +14,6 @@
 #include <optional>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "estimator/base/document.h"
 #include "estimator/base/errors.h"

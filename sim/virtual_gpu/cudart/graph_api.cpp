@@ -1,6 +1,5 @@
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "sim/virtual_gpu/cudart/capture.h"
