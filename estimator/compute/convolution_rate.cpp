@@ -45,6 +45,7 @@ struct ConvolutionRow {
   std::optional<std::vector<double>> teramacs;
   std::optional<double> memory_share;
   std::optional<double> slowdown;
+  std::optional<double> extra_seconds;
   std::string measured_on;
   std::string source;
 };
@@ -60,6 +61,7 @@ void visit_fields(Visitor& visit, ConvolutionRow& row) {
   visit("teramacs", row.teramacs, "1e12 multiply-adds a second, there; empty: as the product");
   visit("memory_share", row.memory_share, "of the memory's rate; empty: all of it");
   visit("slowdown", row.slowdown, "over the product; empty: none");
+  visit("extra_seconds", row.extra_seconds, "beside the product; empty: none");
   visit("measured_on", row.measured_on, "the GPU of which it is the rate");
   visit("source", row.source, "where it comes from");
 }
@@ -122,6 +124,7 @@ ConvolutionRate convolution_rate(const ConvolutionShape& shape, const Gpu& gpu) 
       row->teramacs ? interpolate_log(*row->at, *row->teramacs, abscissa(kind, shape)) * 1e12 : 0;
   return {.multiply_adds_per_second = rate * multiprocessors_over(gpu, row->measured_on),
           .slowdown = row->slowdown.value_or(1),
+          .extra_seconds = row->extra_seconds.value_or(0),
           .memory_share = row->memory_share.value_or(1)};
 }
 

@@ -37,6 +37,7 @@ struct ConvolutionShape {
 struct ConvolutionRate {
   double multiply_adds_per_second = 0;  ///< 0: as the product
   double slowdown = 1;                  ///< over the product
+  double extra_seconds = 0;             ///< beside the product
   double memory_share = 1;              ///< of the memory's rate that the kernel reaches
 };
 

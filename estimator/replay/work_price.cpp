@@ -282,7 +282,7 @@ class PriceList {
                                 WorkPrice whole) const {
     const ConvolutionRate rate = convolution_rate(shape, rates_.gpu());
     if (rate.multiply_adds_per_second == 0) {
-      whole.seconds *= rate.slowdown;
+      whole.seconds = whole.seconds * rate.slowdown + rate.extra_seconds;
       return whole;
     }
     const double busy = shape.multiply_adds() / rate.multiply_adds_per_second * rates_.slowdown();
