@@ -1,7 +1,5 @@
 #include "sim/virtual_gpu/cudart/address_spans.h"
 
-#include <algorithm>
-
 namespace virtual_gpu {
 namespace {
 
@@ -14,18 +12,31 @@ uint64_t whole_spans(uint64_t bytes) { return (bytes + kSpanBytes - 1) / kSpanBy
 }  // namespace
 
 AddressSpans::AddressSpans(uint64_t end)
-    : lowest_(end - kSpanBytes), left_{{end - kLeftByContext, kLeftByContext}} {}
+    : lowest_(end - kSpanBytes), left_{{kLeftByContext, {end - kLeftByContext}}} {}
+
+AddressSpans::Left::iterator AddressSpans::lowest_with(uint64_t bytes) {
+  auto best = left_.end();
+  for (auto at = left_.lower_bound(bytes); at != left_.end(); ++at) {
+    if (best == left_.end() || *at->second.begin() < *best->second.begin()) best = at;
+  }
+  return best;
+}
+
+AddressSpans::Left::iterator AddressSpans::add_span(uint64_t bytes) {
+  lowest_ -= whole_spans(bytes);
+  const auto place = left_.try_emplace(whole_spans(bytes)).first;
+  place->second.insert(lowest_);
+  return place;
+}
 
 uint64_t AddressSpans::take(uint64_t bytes) {
-  auto place = std::find_if(
-      left_.begin(), left_.end(), [&](const auto& left) { return left.second >= bytes; });
-  if (place == left_.end()) {
-    lowest_ -= whole_spans(bytes);
-    place = left_.emplace(lowest_, whole_spans(bytes)).first;
-  }
-  const auto [address, free_bytes] = *place;
-  left_.erase(place);
-  if (free_bytes > bytes) left_.emplace(address + bytes, free_bytes - bytes);
+  auto place = lowest_with(bytes);
+  if (place == left_.end()) place = add_span(bytes);
+  const uint64_t free_bytes = place->first;
+  const uint64_t address = *place->second.begin();
+  place->second.erase(place->second.begin());
+  if (place->second.empty()) left_.erase(place);
+  if (free_bytes > bytes) left_[free_bytes - bytes].insert(address + bytes);
   return address;
 }
 

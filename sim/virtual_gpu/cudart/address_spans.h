@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 namespace virtual_gpu {
 
@@ -19,8 +20,13 @@ class AddressSpans {
   uint64_t take(uint64_t bytes);
 
  private:
+  using Left = std::map<uint64_t, std::set<uint64_t>>;  // first addresses, by bytes
+
+  Left::iterator lowest_with(uint64_t bytes);  // the end: no span has them left
+  Left::iterator add_span(uint64_t bytes);
+
   uint64_t lowest_;
-  std::map<uint64_t, uint64_t> left_;  // bytes, by first address
+  Left left_;  // few sizes, though there may be 100,000 addresses
 };
 
 }  // namespace virtual_gpu
