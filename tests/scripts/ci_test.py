@@ -104,3 +104,9 @@ class Gates(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+    def test_WithoutOnerankItSaysWhatIsMissing(self):
+        result = self.ran("check-plans", "--onerank", "no-such-program", "--plans", "a.json")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("error: cannot start no-such-program", result.stderr)
+        self.assertNotIn("Traceback", result.stderr)
+
