@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sysconfig
@@ -55,9 +56,13 @@ def run(plan: Plan = None, **changes: Any) -> Any:
     return _ask("run", plan, changes)
 
 
-def exec(command: Sequence[str | os.PathLike], **options: Any) -> Any:
-    """The profile of a PyTorch program of yours as one rank (`onerank exec`); a list of them with `ranks`."""
-    return _document(["exec", "--json", *_flags(options), "--", *command])
+def exec(command: str | Sequence[str | os.PathLike], **options: Any) -> Any:
+    """The profile of a PyTorch program of yours as one rank (`onerank exec`); a list of them with `ranks`.
+
+    A command that is one string is divided into words as a shell does.
+    """
+    words = shlex.split(command) if isinstance(command, str) else command
+    return _document(["exec", "--json", *_flags(options), "--", *words])
 
 
 def to_pandas(records: Any) -> Any:

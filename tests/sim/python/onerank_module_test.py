@@ -79,6 +79,12 @@ class Module(unittest.TestCase):
             onerank.exec(command, gpu="h100-sxm", world_size=64, ranks=[0, 63])
         self.assertEqual(seen, ["exec", "--json", "--gpu=h100-sxm", "--world-size=64", "--ranks=0,63", "--", *command])
 
+    def test_ACommandMayBeOneString(self):
+        seen = []
+        with mock.patch.object(onerank, "_document", lambda arguments: seen.extend(arguments)):
+            onerank.exec("python 'my train.py' --steps 2")
+        self.assertEqual(seen, ["exec", "--json", "--", "python", "my train.py", "--steps", "2"])
+
     def test_TablesAreOfRecords(self):
         class FakePandas:
             json_normalize = staticmethod(lambda records: records)
