@@ -17,6 +17,7 @@ FAKE_ONERANK = """#!/usr/bin/env bash
 echo "$@" >> "$FOLDER/onerank"
 case "$*" in
   *--json*) cat "$FOLDER/answer" ;;
+  import*) [[ -e $FOLDER/has-plan ]]; exit ;;
   *) echo "fits: or not" ;;
 esac
 exit "$(cat "$FOLDER/code")"
@@ -69,6 +70,15 @@ class Gates(unittest.TestCase):
 
     def checked(self, *plans, **how):
         return self.ran("check-plans", "--onerank", str(self.folder / "onerank.sh"), "--plans", " ".join(plans), **how)
+    def test_AJobWhosePlanIsWrongIsNotSubmitted(self):
+        (self.folder / "has-plan").touch()
+        result = self.ran("sbatch-gate", "train.sbatch", code=2)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("is wrong", result.stderr)
+        self.assertFalse(self.submitted())
+        self.assertEqual(self.ran("sbatch-gate", "train.sbatch", code=3).returncode, 0)
+        self.assertTrue(self.submitted())
+
 
     def test_PlansAreCheckedTogetherAndToldInTheSummary(self):
         answer = {"kind": "verdicts", "plans": [{"verdict": FITS}, {"errors": [ERROR]}]}
