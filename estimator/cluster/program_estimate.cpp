@@ -25,19 +25,40 @@ std::string described(const RankProfile& profile) {
                      profile.device.gpu);
 }
 
-bool same_run(const RankProfile& a, const RankProfile& b) {
+std::string run_text(const RankProfile& profile) {
+  const auto& run = profile.program->run;
+  return fmt::format(
+      "rank {}: {}", profile.rank, run ? "of the run " + *run : "it was run by itself");
+}
+
+bool same_program(const RankProfile& a, const RankProfile& b) {
   return a.program && b.program && a.program->command == b.program->command &&
          a.world_size == b.world_size && a.device.gpu == b.device.gpu &&
          a.device.allocator == b.device.allocator;
 }
 
+/// A program may have been changed between two runs. Ranks that were run one by one, such as on
+/// several machines, are of no run that could be compared.
+void check_runs(const std::vector<RankProfile>& profiles) {
+  const auto& run = profiles.front().program->run;
+  for (const RankProfile& profile : profiles) {
+    if (profile.program->run == run) continue;
+    throw UserError(
+        {.what = "the profiles are of several runs of the program, which may have changed between",
+         .where = run_text(profiles.front()) + "\n  " + run_text(profile),
+         .help = "remove the files of an earlier run, or run all of these ranks again: at once "
+                 "(--ranks), or each by itself (--rank)"});
+  }
+}
+
 void check_profiles(const std::vector<RankProfile>& profiles) {
   for (const RankProfile& profile : profiles) {
-    if (same_run(profile, profiles.front())) continue;
+    if (same_program(profile, profiles.front())) continue;
     throw UserError({.what = "the profiles are not of one program, world, GPU and allocator",
                      .where = described(profiles.front()) + "\n  " + described(profile),
                      .help = "keep those of one run of `onerank exec` in a folder of their own"});
   }
+  check_runs(profiles);
   if (find_gpu(profiles.front().device.gpu) == nullptr) {
     throw UserError({.what = "unknown GPU",
                      .where = described(profiles.front()),
@@ -151,6 +172,9 @@ std::string memory_not_modelled(const DeviceRecord& device) {
                                           : "libraries take");
 }
 
+constexpr const char* kRunApart =
+    "the ranks were run one by one: the program was not changed between these runs";
+
 /// On the followed device.
 bool ran_backward(const ProgramRecord& program) {
   return contains(program.backward_devices, program.device_index);
@@ -234,6 +258,7 @@ ProgramEstimate estimate_program_memory(const std::vector<RankProfile>& profiles
       fmt::format("the {} ranks that were run stand for all {}", profiles.size(), first.world_size),
       fmt::format(
           "{} and {} link the GPUs", cluster.intra_link.value(), cluster.inter_link.value())};
+  if (profiles.size() > 1 && !first.program->run) estimate.assumptions.emplace_back(kRunApart);
   if (trains_alone(first)) estimate.assumptions.push_back(alone_text(first));
   estimate.not_modelled = {memory_not_modelled(first.device)};
   return estimate;

@@ -82,10 +82,11 @@ std::optional<std::string> ran_out(const RankProfile& profile);
 /// What is to be said of a program whose rank trains alone (program_tokens.h).
 std::string alone_text(const RankProfile& profile);
 
-/// Throws UserError when the profiles are not all of the same program, world and GPU, or when the
-/// GPU is not in the database; and (this machine lacks something) when a profile has no verdict.
-/// Throws it too for what contradicts itself in `run`, and as training_estimate() does.
-/// `calibration` is of their GPU, or null.
+/// Throws UserError when the profiles are not all of the same program, world and GPU, or neither of
+/// one run nor all of ranks that were run by themselves; or when the GPU is not in the database;
+/// and (this machine lacks something) when a profile has no verdict. Throws it too for what
+/// contradicts itself in `run`, and as training_estimate() does. `calibration` is of their GPU, or
+/// null.
 ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
                                  const Calibration* calibration = nullptr,
                                  const ProgramRun& run = {});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -167,6 +168,7 @@ inline constexpr const char* kWithoutGraph = "no_graph";
 
 struct ProgramRecord {
   std::vector<std::string> command;
+  std::optional<std::string> run;  ///< empty for a rank that was run by itself
   bool recorded = true;
   bool joins_world = true;  ///< it joined a process group, or made a communicator
   int64_t gpus_per_node = 8;
@@ -194,6 +196,10 @@ struct ProgramRecord {
 template <class Visitor>
 void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("command", program.command, "the program and its arguments");
+  visit("run",
+        program.run,
+        "an identifier that the ranks of one run of `onerank exec` share; a rank that was run by "
+        "itself has none");
   visit(
       "recorded", program.recorded, "false if nothing was followed; then the peaks are not known");
   visit(

@@ -26,10 +26,18 @@ bool Meetings::is_played(const CommunicatorKey& key, int64_t member) const {
   return members_.at(key).count(member) > 0;
 }
 
-bool Meetings::meet(const CommunicatorKey& key, int64_t call, int64_t member) {
-  std::set<int64_t>& arrived = collectives_[{key, call}];
-  if (arrived.insert(member).second) ++changes_;
-  return arrived.size() == members_.at(key).size();
+const Meetings::Arrivals& Meetings::meet(const CommunicatorKey& key,
+                                         int64_t call,
+                                         int64_t member,
+                                         int64_t bytes) {
+  Arrivals& arrived = collectives_[{key, call}];
+  if (arrived.members.empty()) {
+    arrived.first = member;
+    arrived.bytes = bytes;
+  }
+  if (arrived.members.insert(member).second) ++changes_;
+  arrived.is_complete = arrived.members.size() == members_.at(key).size();
+  return arrived;
 }
 
 const MessageEnds& Meetings::meet(const CommunicatorKey& key,

@@ -40,9 +40,16 @@ class Meetings {
 
   bool is_played(const CommunicatorKey& key, int64_t member) const;
 
-  /// The member comes to collective number `call` of its communicator. Whether all that are played
-  /// have come.
-  bool meet(const CommunicatorKey& key, int64_t call, int64_t member);
+  /// Who has come to a collective, and with how many bytes the first of them.
+  struct Arrivals {
+    std::set<int64_t> members;
+    int64_t first = 0;  ///< the member
+    int64_t bytes = 0;
+    bool is_complete = false;  ///< all that are played have come
+  };
+
+  /// The member comes to collective number `call` of its communicator.
+  const Arrivals& meet(const CommunicatorKey& key, int64_t call, int64_t member, int64_t bytes);
 
   /// The member comes to its next message to or from another one. The result stays where it is.
   const MessageEnds& meet(const CommunicatorKey& key, int64_t from, int64_t to, bool is_send);
@@ -54,7 +61,7 @@ class Meetings {
   using Pair = std::tuple<CommunicatorKey, int64_t, int64_t>;  // from, to
 
   std::map<CommunicatorKey, std::set<int64_t>> members_;
-  std::map<std::pair<CommunicatorKey, int64_t>, std::set<int64_t>> collectives_;
+  std::map<std::pair<CommunicatorKey, int64_t>, Arrivals> collectives_;
   std::map<std::pair<Pair, bool>, int64_t> counts_;
   std::map<std::pair<Pair, int64_t>, MessageEnds> messages_;
   int64_t changes_ = 0;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "estimator/base/errors.h"
+
 namespace estimator {
 namespace {
 
@@ -268,13 +270,29 @@ bool RankPlayer::do_first(Stream& stream, double now) {
   return true;
 }
 
+/// Throws UserError when the members' tensors differ in size.
+bool RankPlayer::all_have_come(const Issued& issued) {
+  const TraceWork& work = work_of(issued.event);
+  const OwnCommunicator& own = communicators_[index(work.communicator)];
+  const Meetings::Arrivals& arrived =
+      meetings_.meet(own.key, issued.collective, own.member, work.bytes);
+  if (arrived.bytes == work.bytes) return arrived.is_complete;
+  throw UserError({.what = "the members of a group come to one collective with different sizes",
+                   .where = fmt::format("{}: {} bytes; member {} of the group: {} bytes",
+                                        described(issued, 0),
+                                        work.bytes,
+                                        arrived.first,
+                                        arrived.bytes),
+                   .help =
+                       "run all these ranks by the same program; on a cluster it would hang, or "
+                       "train on wrong values"});
+}
+
 bool RankPlayer::can_communicate(Issued& issued) {
   const TraceWork& work = work_of(issued.event);
   const OwnCommunicator& own = communicators_[index(work.communicator)];
   if (own.done < issued.call) return false;
-  if (work.kind == WorkKind::kCollective) {
-    return meetings_.meet(own.key, issued.collective, own.member);
-  }
+  if (work.kind == WorkKind::kCollective) return all_have_come(issued);
   if (issued.messages.empty()) {
     for (const TraceMessage& message : work.messages) {
       if (!meetings_.is_played(own.key, message.peer) || message.peer == own.member) continue;

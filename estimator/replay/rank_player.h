@@ -80,6 +80,7 @@ class RankPlayer {
   bool run(Stream& stream, double now);
   bool do_first(Stream& stream, double now);
   bool can_communicate(Issued& issued);
+  bool all_have_come(const Issued& issued);
   void share(double now);
   void begin_last_blocks(Running& running, double now) const;
   std::optional<double> time_of_record(int64_t item, int64_t iteration) const;

@@ -68,7 +68,8 @@ struct PlayedRank {
   double iteration_seconds() const { return iteration_end - iteration_start; }
 };
 
-/// Throws UserError when the ranks wait for each other for ever; it names the calls.
+/// Throws UserError when the ranks wait for each other for ever, or come to one collective with
+/// different sizes; it names the calls.
 std::vector<PlayedRank> replay(const std::vector<ReplayRank>& ranks, const LaunchCost& launch);
 
 /// A rank that has to be played too, because `rank` waits for its messages, and nobody can say when

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
 
 #include "estimator/base/document.h"
@@ -419,13 +420,21 @@ void check_outputs(const ExecOptions& options, const std::vector<int64_t>& ranks
   options.html.check();
 }
 
+std::string new_run() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
 /// The folders in which a job's ranks meet and leave their files. What is not wanted afterwards is
 /// removed with it.
 class JobFolders {
  public:
   JobFolders(const ExecOptions& options, bool has_several_ranks, ExecJob& job) {
     job.memory_folder = memory_.path();
-    if (has_several_ranks) job.peers_folder = peers_.emplace().path();
+    if (has_several_ranks) {
+      job.peers_folder = peers_.emplace().path();
+      job.run = new_run();
+    }
     if (options.output.empty()) {
       job.output_folder = profiles_.emplace().path();
     } else {

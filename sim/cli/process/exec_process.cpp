@@ -450,9 +450,11 @@ RankProfile run_as_rank(const ExecJob& job,
   if (!end.was_ended && !process.profile.out_of_memory) {
     throw_if_failed(job, given_values(folder, processes), end);
   }
-  estimator::write_file_whole(path.string(), estimator::document_text(process.profile));
+  RankProfile profile = process.profile;
+  profile.program->run = job.run;
+  estimator::write_file_whole(path.string(), estimator::document_text(profile));
   keep_memory_files(job, rank, process);
-  return process.profile;
+  return profile;
 }
 
 std::string help_for_no_program(const std::string& program) {

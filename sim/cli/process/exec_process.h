@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ inline constexpr const char* kErrorExtension = ".error";
 
 struct ExecJob {
   std::vector<std::string> command;
+  std::optional<std::string> run;  ///< of several ranks: it tells this run from others
   estimator::DeviceKind device = estimator::DeviceKind::kVirtual;  ///< or kCuda
   const estimator::Gpu* gpu = nullptr;  ///< the GPU that the virtual GPU simulates
   int64_t world_size = 1;

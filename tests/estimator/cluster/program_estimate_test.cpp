@@ -8,7 +8,11 @@
 namespace estimator {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
+using testing::ThrowsMessage;
 
 ProgramEstimate estimated_with(const ProgramRun& run) {
   return estimate_program({small_program()}, nullptr, run);
@@ -24,6 +28,37 @@ TEST(ProgramEstimate, TakesTheTokensThatAreSaid) {
   EXPECT_DOUBLE_EQ(throughput.tokens_per_second.value(), 16384 / seconds);
   EXPECT_DOUBLE_EQ(throughput.tokens_per_second_per_gpu.value(), 16384 / seconds / 8);
   EXPECT_DOUBLE_EQ(throughput.samples_per_second.value(), 16 / seconds);
+}
+
+RankProfile of_run(int64_t rank, const std::optional<std::string>& run) {
+  RankProfile profile = small_program();
+  profile.rank = rank;
+  profile.program->communicators.front().rank = rank;
+  profile.program->run = run;
+  return profile;
+}
+
+TEST(ProgramEstimate, OfRanksOfSeveralRunsIsRefused) {
+  EXPECT_EQ(estimate_program({of_run(0, "a1"), of_run(1, "a1")}).ranks.size(), std::size_t{2});
+  EXPECT_THAT(
+      [] {
+        estimate_program({of_run(0, "a1"), of_run(1, "b2")});
+      },
+      ThrowsMessage<UserError>(AllOf(HasSubstr("are of several runs"),
+                                     HasSubstr("rank 0: of the run a1"),
+                                     HasSubstr("rank 1: of the run b2"))));
+  EXPECT_THAT(
+      [] {
+        estimate_program({of_run(0, std::nullopt), of_run(1, "b2")});
+      },
+      ThrowsMessage<UserError>(HasSubstr("rank 0: it was run by itself")));
+}
+
+TEST(ProgramEstimate, OfRanksThatWereRunOneByOneSaysWhatItAssumes) {
+  const auto apart = estimate_program({of_run(0, std::nullopt), of_run(1, std::nullopt)});
+  EXPECT_THAT(apart.assumptions, Contains(HasSubstr("the ranks were run one by one")));
+  const auto alone = estimate_program({of_run(0, std::nullopt)});
+  EXPECT_THAT(alone.assumptions, Not(Contains(HasSubstr("the ranks were run one by one"))));
 }
 
 TEST(ProgramEstimate, WithoutTokensSaysHowToGiveThem) {

@@ -294,6 +294,25 @@ TEST(TraceReplay, CallsOfTwoCommunicatorsShareAPortButNotTwo) {
   EXPECT_DOUBLE_EQ(iteration_with({.link = 0.5}, {.link = 0.5}), 4);
 }
 
+TEST(TraceReplay, MembersThatComeWithDifferentSizesAreRefused) {
+  TracedRank one(0);
+  TracedRank other(1);
+  for (TracedRank* rank : {&one, &other}) {
+    rank->collective(0, rank->communicator("data", 2), 1);
+    rank->profile.trace->works.back().bytes = rank == &one ? 400 : 800;
+  }
+  try {
+    replay({one.played(), other.played()}, kFreeHost);
+    FAIL() << "different sizes were not seen";
+  } catch (const UserError& error) {
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("rank 1: all_reduce of data in model: 800 bytes; member 0 of the group: 400"));
+  }
+  other.profile.trace->works.back().bytes = 400;
+  EXPECT_THAT(replay({one.played(), other.played()}, kFreeHost), SizeIs(2));
+}
+
 TEST(TraceReplay, RanksThatCallInDifferentOrderWaitForEver) {
   TracedRank one(0);
   TracedRank other(1);

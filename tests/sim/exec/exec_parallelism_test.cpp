@@ -74,6 +74,7 @@ TEST_F(ExecStages, ThatWaitForOthersNameThoseToRun) {
   const ProgramResult alone = run_program("pipeline.py", {"--world-size", "64", "--rank", "16"});
   EXPECT_THAT(alone.output, HasSubstr("no step time: rank 16 waits for messages of rank "));
   EXPECT_THAT(alone.output, HasSubstr("give --ranks 0,16,32,48, or --ranks auto\n"));
+  EXPECT_EQ(profile(16).program->run, std::nullopt);
 }
 
 TEST_F(ExecStages, AreFoundAndMakeTheClustersTimeAndMemory) {
@@ -91,6 +92,8 @@ TEST_F(ExecStages, AreFoundAndMakeTheClustersTimeAndMemory) {
         "peak-rank-000" + std::string(rank < 10 ? "0" : "") + std::to_string(rank) + ".jsonl";
     EXPECT_EQ(estimator::read_peak_snapshot(read(file), file).header.rank, rank);
   }
+  EXPECT_TRUE(profile(0).program->run.has_value());
+  EXPECT_EQ(profile(0).program->run, profile(63).program->run);
   const ProgramResult estimate = run({"estimate", "--sources", "--profiles", path("out")});
   EXPECT_EQ(estimate.exit_code, 0) << estimate.error;
   // Reserved, the context of an H100, and NCCL's buffers: a stage's neighbours are in other
