@@ -8,6 +8,7 @@
 #include "estimator/base/field_words.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/help_text.h"
+#include "sim/cli/commands/named_files.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"
@@ -183,6 +184,7 @@ const Command& parse(CLI::App& root,
     refuse_unknown(*command.app, root);
     refuse_unknown(root, root);
     refuse_empty_values(*command.app, own_arguments);
+    refuse_files_named_twice(*command.app);
     return command;
   }
   refuse_unknown(root, root);

@@ -22,6 +22,39 @@ class CommandLine : public OnerankProgram {
   }
 };
 
+TEST_F(CommandLine, AFileThatIsReadIsNotWrittenOver) {
+  const std::string plan = write("plan.json", "{}");
+  const std::string same = path("./plan.json");
+  const std::vector<std::vector<std::string>> kCommands = {
+      {"estimate", plan, "--output", same},
+      {"import", plan, "--output", same},
+      {"memory", plan, "--html", same},
+      {"diff", plan, "other.json", "--html", same},
+      {"check", "--model", plan, "--plan", "other.json", "--peak-snapshot", same},
+      {"estimate", "--calibration", plan, "--output", same},
+      {"exec", "--estimate", same, "--", "python", plan}};
+  for (const std::vector<std::string>& command : kCommands) {
+    EXPECT_THAT(error_of(command),
+                AllOf(HasSubstr("one file would be written over another"), HasSubstr(plan)));
+    EXPECT_EQ(read("plan.json"), "{}");
+  }
+}
+
+TEST_F(CommandLine, TwoOutputsHaveTwoNames) {
+  const std::string file = path("x.json");
+  EXPECT_THAT(error_of(small_plan({"run"}, {"--output", file, "--peak-snapshot", file})),
+              AllOf(HasSubstr("--peak-snapshot " + file), HasSubstr("--output " + file)));
+  EXPECT_THAT(error_of(small_plan({"estimate"}, {"--html", file, "--trace", file})),
+              HasSubstr("one file would be written over another"));
+  std::filesystem::create_symlink(file, path("link.json"));
+  write("x.json", "");
+  EXPECT_THAT(error_of(small_plan({"run"}, {"--output", path("link.json"), "--html", file})),
+              HasSubstr("one file would be written over another"));
+  EXPECT_THAT(
+      error_of({"estimate", "--profiles", path("p"), "--output", path("p/rank-00000.json")}),
+      HasSubstr("one file would be written over another"));
+}
+
 TEST_F(CommandLine, WordsOfOtherProgramsNameTheFlagThatIsMeant) {
   constexpr std::array<std::array<const char*, 2>, 10> kWords = {
       {{"--zero", "--zero-stage"},
