@@ -22,7 +22,9 @@ case "$*" in
 esac
 exit "$(cat "$FOLDER/code")"
 """
-FITS = {"kind": "verdict", "outcome": "fits", "reason": "rank 0 needs 1 GiB"}
+HEALTHY = {"level": "healthy", "thresholds": "balanced", "used_share": 0.5, "target_share": 0.9}
+FITS = {"kind": "verdict", "outcome": "fits", "reason": "rank 0 needs 1 GiB", "health": HEALTHY, "exit_code": 0}
+FULL = {"level": "critical", "thresholds": "conservative", "used_share": 0.9587, "target_share": 0.8}
 ERROR = {"what": "unknown model", "where": "b.json: model = \"x|y\"", "way_out": ""}
 
 
@@ -68,8 +70,6 @@ class Gates(unittest.TestCase):
         self.assertEqual(self.ran("sbatch-gate", "train.sbatch", code=2).returncode, 0)
         self.assertTrue(self.submitted())
 
-    def checked(self, *plans, **how):
-        return self.ran("check-plans", "--onerank", str(self.folder / "onerank.sh"), "--plans", " ".join(plans), **how)
     def test_AJobWhosePlanIsWrongIsNotSubmitted(self):
         (self.folder / "has-plan").touch()
         result = self.ran("sbatch-gate", "train.sbatch", code=2)
@@ -79,9 +79,12 @@ class Gates(unittest.TestCase):
         self.assertEqual(self.ran("sbatch-gate", "train.sbatch", code=3).returncode, 0)
         self.assertTrue(self.submitted())
 
+    def checked(self, *plans, **how):
+        return self.ran("check-plans", "--onerank", str(self.folder / "onerank.sh"), "--plans", " ".join(plans), **how)
 
     def test_PlansAreCheckedTogetherAndToldInTheSummary(self):
-        answer = {"kind": "verdicts", "plans": [{"verdict": FITS}, {"errors": [ERROR]}]}
+        answer = {"kind": "verdicts", "plans": [{"verdict": FITS, "health": HEALTHY, "exit_code": 0},
+                                                 {"errors": [ERROR], "exit_code": 2}]}
         result = self.checked("a.json", "b.json", code=2, answer=answer)
         self.assertEqual(result.returncode, 2)
         self.assertEqual((self.folder / "onerank").read_text(), "check a.json b.json --json\n")
@@ -89,12 +92,27 @@ class Gates(unittest.TestCase):
         self.assertIn('| b.json | error | unknown model: b.json: model = "x\\|y" |',
                       (self.folder / "summary.md").read_text())
 
+    def test_APlanThatIsFullerThanHealthAllowsDoesNotJustFit(self):
+        told = "above the health target: 95.9 % of 80 % (conservative)\n"
+        full = {"verdict": FITS, "health": FULL, "exit_code": 1}
+        fits = {"verdict": FITS, "health": HEALTHY, "exit_code": 0}
+        result = self.checked("a.json", "b.json", code=1, answer={"kind": "verdicts", "plans": [full, fits]})
+        self.assertEqual((result.returncode, result.stdout), (1, f"a.json: {told}b.json: fits: rank 0 needs 1 GiB\n"))
+        result = self.checked("a.json", code=1, answer=dict(FITS, health=FULL, exit_code=1))
+        self.assertEqual((result.returncode, result.stdout), (1, f"a.json: {told}"))
+
     def test_OnePlanIsEnough(self):
         (self.folder / "one.json").write_text("{}")
         result = self.checked(str(self.folder / "*.json"), answer=FITS)
         self.assertEqual((result.returncode, result.stdout), (0, f"{self.folder}/one.json: fits: rank 0 needs 1 GiB\n"))
         result = self.checked("a.json", code=2, answer={"kind": "error", "errors": [ERROR]})
         self.assertIn("a.json: error: unknown model", result.stdout)
+
+    def test_WithoutOnerankItSaysWhatIsMissing(self):
+        result = self.ran("check-plans", "--onerank", "no-such-program", "--plans", "a.json")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("error: cannot start no-such-program", result.stderr)
+        self.assertNotIn("Traceback", result.stderr)
 
     def test_TheActionRunsTheScriptBesideItWithItsInputs(self):
         text = (ROOT / "scripts/ci/action.yml").read_text()
@@ -114,9 +132,3 @@ class Gates(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
-    def test_WithoutOnerankItSaysWhatIsMissing(self):
-        result = self.ran("check-plans", "--onerank", "no-such-program", "--plans", "a.json")
-        self.assertEqual(result.returncode, 3)
-        self.assertIn("error: cannot start no-such-program", result.stderr)
-        self.assertNotIn("Traceback", result.stderr)
-

@@ -83,13 +83,14 @@ ExitCode run_check(const CheckOptions& options, const Environment& environment) 
   if (!options.more_plans.empty()) return check_several(options, environment);
   const estimator::Verdict verdict = verdict_of(options.job, environment);
   const estimator::MemoryHealth health = options.gate.health(verdict);
+  const ExitCode exit_code = options.gate.exit_code(verdict);
   if (options.json) {
-    write_to_standard_output(
-        estimator::document_text(VerdictDocument{.verdict = verdict, .health = health}));
+    write_to_standard_output(estimator::document_text(VerdictDocument{
+        .verdict = verdict, .health = health, .exit_code = static_cast<int64_t>(exit_code)}));
   } else {
     write_report(verdict_text(verdict) + health_text(verdict, health), environment);
   }
-  return options.gate.exit_code(verdict);
+  return exit_code;
 }
 
 }  // namespace

@@ -24,12 +24,16 @@ struct VerdictDocument {
   estimator::DocumentHead head{1, "verdict"};
   estimator::Verdict verdict;
   estimator::MemoryHealth health;
+  int64_t exit_code = 0;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, VerdictDocument& document) {
   visit_head(visit, document.head);
   visit_fields(visit, document.verdict);
   visit("health", document.health, "how full the GPU is");
+  visit("exit_code",
+        document.exit_code,
+        "0: it passes, 1: it does not fit, or is fuller than --health allows");
 }
 
 /// One of several plans that were checked.

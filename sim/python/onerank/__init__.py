@@ -47,7 +47,7 @@ def estimate(plan: Plan = None, **changes: Any) -> Any:
 
 
 def check(plan: Plan = None, **changes: Any) -> Any:
-    """Whether the plan fits (`onerank check`)."""
+    """Whether the plan fits (`onerank check`); `exit_code` is 1 also where it is fuller than `health` allows."""
     return _ask("check", plan, changes)
 
 
