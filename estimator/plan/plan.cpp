@@ -93,11 +93,39 @@ void read_model(const Json& json, Plan& plan, FieldReader& reader) {
   if (!shape.empty()) apply(shape, "model");
 }
 
+/// What reads the documents of ours that are no plans.
+struct DocumentReader {
+  const char* kind;
+  const char* help;
+};
+constexpr DocumentReader kDocumentReaders[] = {
+    {"rank_profile", "`onerank estimate --profiles DIR` reads the profiles of a folder"},
+    {"cluster_estimate", "`onerank diff A B` compares estimates"},
+    {"peak_snapshot", "`onerank memory FILE` shows what fills the peak"},
+    {"calibration", "give it with --calibration"}};
+
+bool is_other_document(const Json& tree) {
+  return tree.contains("schema_version") && tree.contains("kind") && tree["kind"].is_string();
+}
+
+void report_other_document(const Json& tree, FieldReader& reader) {
+  const std::string kind = tree["kind"].get<std::string>();
+  std::string help = "see `onerank list plans` for complete examples";
+  for (const DocumentReader& known : kDocumentReaders) {
+    if (kind == known.kind) help = known.help;
+  }
+  reader.report("kind", "this is not a plan, but another document of Onerank", kind, help);
+}
+
 Plan read_plan(const Json& tree, FieldReader& reader) {
   Plan plan;
   if (!tree.is_object()) {
     reader.report(
         "", "a plan is an object", shown(tree), "see `onerank list plans` for complete examples");
+    return plan;
+  }
+  if (is_other_document(tree)) {
+    report_other_document(tree, reader);
     return plan;
   }
   static const std::vector<std::string> kSections = {

@@ -54,6 +54,16 @@ TEST_F(BadInput, UnknownNamesGetTheNearestKnownOne) {
   expect_flags_refused({"--device", "cudaa"}, {"unknown device", "did you mean cuda?"});
 }
 
+TEST_F(BadInput, AnotherDocumentOfOursIsNamedInOneError) {
+  expect_plan_refused(R"({"schema_version": 1, "kind": "rank_profile", "tool": {}, "rank": 0})",
+                      {"this is not a plan, but another document of Onerank",
+                       "kind = rank_profile",
+                       "onerank estimate --profiles DIR"});
+  const ProgramResult result =
+      run({"check", write("p.json", R"({"schema_version": 1, "kind": "sweep", "rows": []})")});
+  EXPECT_EQ(result.error.find("error: "), result.error.rfind("error: ")) << result.error;
+}
+
 TEST_F(BadInput, DropoutInAttentionThatTheCpuHasNoKernelFor) {
   expect_flags_refused(
       {"--device", "cpu", "--attention-dropout", "0.1", "--attention-backend", "flash"},
