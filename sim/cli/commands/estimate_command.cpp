@@ -184,6 +184,8 @@ void refuse_flags_of_plans(const EstimateOptions& options) {
   if (options.advice == "always") refuse_flag_of_plans("--advice always");
   if (!options.write_plan.empty()) refuse_flag_of_plans("--write-plan");
   if (options.wants_formulas()) refuse_flag_of_plans("--formulas");
+  if (options.max_micro_batch) refuse_flag_of_plans("--max-micro-batch");
+  if (options.max_sequence) refuse_flag_of_plans("--max-sequence");
 }
 
 /// What is asked of a program, but has no answer for a plan.
@@ -316,16 +318,15 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   check_writable_folder(options.keep_profiles, "--keep-profiles");
   const auto measured_seconds = options.measured_step.seconds();
   const auto decode_tokens = decode_tokens_of(options);
-  if (options.max_micro_batch || options.max_sequence) {
-    refuse_flags_of_programs(options);
-    if (measured_seconds) refuse_measured_step();
-    return answer_largest(options, environment);
-  }
   const auto of_a_program = options.job.program_profiles(keys_of_programs());
   if (!of_a_program.empty()) {
     return estimate_program(options, of_a_program, environment);
   }
   refuse_flags_of_programs(options);
+  if (options.max_micro_batch || options.max_sequence) {
+    if (measured_seconds) refuse_measured_step();
+    return answer_largest(options, environment);
+  }
   ClusterResult result = options.job.run(environment);
   write_profiles(options.keep_profiles, result.profiles);
   if (wants_advice(options, result.estimate.verdict)) {

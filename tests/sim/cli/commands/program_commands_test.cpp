@@ -81,8 +81,11 @@ TEST_F(ProgramCommands, EstimateDrawsALineForEachStream) {
 }
 
 TEST_F(ProgramCommands, EstimateRefusesWhatOnlyPlansHave) {
-  for (const std::vector<std::string>& flags :
-       {std::vector<std::string>{"--tp", "2"}, {"--gpus", "8"}, {"--set", "training.seed=7"}}) {
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--tp", "2"},
+                                                {"--gpus", "8"},
+                                                {"--set", "training.seed=7"},
+                                                {"--max-micro-batch"},
+                                                {"--max-sequence"}}) {
     const ProgramResult result = estimate(flags);
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_THAT(result.error, HasSubstr(flags[0] + " with the profiles of a program"));
