@@ -162,9 +162,15 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
   return text;
 }
 
+/// Without the spaces at both ends, which are for columns of text.
+std::string trimmed(const std::string& cell) {
+  const std::size_t begin = std::min(cell.find_first_not_of(' '), cell.size());
+  return cell.substr(begin, cell.find_last_not_of(' ') + 1 - begin);
+}
+
 std::string markdown_line(const std::vector<std::string>& cells) {
   std::string line = "|";
-  for (const std::string& cell : cells) line += " " + replaced(cell, "|", "\\|") + " |";
+  for (const std::string& cell : cells) line += " " + replaced(trimmed(cell), "|", "\\|") + " |";
   return line + "\n";
 }
 
@@ -209,6 +215,7 @@ std::string Table::csv() const {
   std::string text = csv_line(names);
   for (auto row : rows_) {
     for (std::string& cell : row) {
+      cell = trimmed(cell);
       if (is_number_with_commas(cell)) std::erase(cell, ',');
     }
     text += csv_line(row);

@@ -37,7 +37,7 @@ class Table {
   /// The same as a table of GitHub's Markdown.
   std::string markdown() const;
   /// The same as comma-separated values (RFC 4180, but lines end with a newline alone), with
-  /// numbers that have no commas themselves.
+  /// numbers that have no commas themselves. Neither has the spaces around a cell's text.
   std::string csv() const;
 
   /// The table in the format of the style; text is indented and keeps to the style's columns.

@@ -61,5 +61,14 @@ TEST(Table, InCsvHasPlainNumbersAndANameForEachColumn) {
             "parameters,what,note\n4015263744,\"allocator, reserved\",\n-1234.5,\"1,2\",worst\n");
 }
 
+TEST(Table, HasItsSpacesInTextAlone) {
+  Table table({{"rank"}, {"", Align::kLeft, "", "note"}});
+  table.add_row({"0", " worst"});
+  table.add_row({"1", "*"});
+  EXPECT_EQ(table.text(), "rank\n   0   worst\n   1  *\n");
+  EXPECT_EQ(table.csv(), "rank,note\n0,worst\n1,*\n");
+  EXPECT_EQ(table.markdown(), "| rank |  |\n| ---: | --- |\n| 0 | worst |\n| 1 | * |\n");
+}
+
 }  // namespace
 }  // namespace sim
