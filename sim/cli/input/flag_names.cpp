@@ -9,6 +9,8 @@
 namespace sim {
 namespace {
 
+const std::vector<std::string> kWorldSizeNames = {kWorldSizeFlag, "--num-gpus", "--world-size"};
+
 bool is_of_name(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 ||
          std::string_view("_.-").find(letter) != std::string_view::npos;
@@ -21,12 +23,25 @@ bool is_flag(std::string_view argument, const std::string& name) {
 }
 
 /// The name of the flag that stands in the arguments, or its short one.
-std::string typed_name(const PlanFlag& flag, const std::vector<std::string>& arguments) {
-  for (const std::string& name : flag.said.names) {
+std::string typed_name(const std::vector<std::string>& names,
+                       const std::string& short_name,
+                       const std::vector<std::string>& arguments) {
+  for (const std::string& name : names) {
     const auto is_it = [&](const std::string& argument) { return is_flag(argument, name); };
     if (std::any_of(arguments.begin(), arguments.end(), is_it)) return name;
   }
-  return flag.short_name();
+  return short_name;
+}
+
+void replace_in_all(std::vector<estimator::Problem>& problems,
+                    const std::string& name,
+                    const std::string& with) {
+  if (name == with) return;
+  for (estimator::Problem& problem : problems) {
+    for (std::string* text : {&problem.what, &problem.where, &problem.help}) {
+      replace_name(*text, name, with);
+    }
+  }
 }
 
 }  // namespace
@@ -45,15 +60,11 @@ std::vector<estimator::Problem> as_typed(std::vector<estimator::Problem> problem
                                          const std::vector<std::string>& arguments) {
   for (const PlanFlagGroup& group : plan_flag_groups()) {
     for (const PlanFlag& flag : group.flags) {
-      const std::string typed = typed_name(flag, arguments);
-      if (typed == flag.short_name()) continue;
-      for (estimator::Problem& problem : problems) {
-        for (std::string* text : {&problem.what, &problem.where, &problem.help}) {
-          replace_name(*text, flag.short_name(), typed);
-        }
-      }
+      const std::string name = flag.short_name();
+      replace_in_all(problems, name, typed_name(flag.said.names, name, arguments));
     }
   }
+  replace_in_all(problems, kWorldSizeFlag, typed_name(kWorldSizeNames, kWorldSizeFlag, arguments));
   return problems;
 }
 

@@ -9,6 +9,9 @@
 
 namespace sim {
 
+/// Ranks of the world of a plan. Other names mean the same.
+inline constexpr const char* kWorldSizeFlag = "--gpus";
+
 /// The same problems, in which each flag of a plan has the name that stands in `arguments`.
 std::vector<estimator::Problem> as_typed(std::vector<estimator::Problem> problems,
                                          const std::vector<std::string>& arguments);

@@ -26,7 +26,6 @@ using estimator::Problem;
 using estimator::set_in_tree;
 using estimator::UserError;
 
-constexpr const char* kWorldSizeFlag = "--gpus";
 constexpr const char* kAllocatorPath = "memory.allocator";
 constexpr const char* kModelPath = "model.preset";
 constexpr const char* kTorchtitan = "TorchTitan";

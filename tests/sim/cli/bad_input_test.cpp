@@ -146,7 +146,7 @@ TEST_F(BadInput, WhatDoesNotDivide) {
 TEST_F(BadInput, NumbersThatAreNone) {
   for (const std::string text : {"8x", "nan", "1e3.5", "", "inf", "1.5"}) {
     expect_flags_refused({"--tp", text}, {"--tp = \"" + text + "\""});
-    expect_flags_refused({"--world-size", text.empty() ? "x" : text}, {"--gpus = "});
+    expect_flags_refused({"--world-size", text.empty() ? "x" : text}, {"--world-size = "});
   }
   expect_plan_refused(R"({"model": "gpt2", "parallelism": {"tensor": "2"}})",
                       {"plan.json: parallelism.tensor = \"2\""});
@@ -166,7 +166,7 @@ TEST_F(BadInput, NumbersThatAreNegativeOrHuge) {
 
 TEST_F(BadInput, WorldsWithoutARankOrWithTooMany) {
   for (const std::string size : {"0", "-8", "5000000", "9223372036854775807"}) {
-    expect_flags_refused({"--world-size", size}, {"out of range", "--gpus = " + size});
+    expect_flags_refused({"--world-size", size}, {"out of range", "--world-size = " + size});
   }
   expect_refused({"run", "--model", "gpt2", "--gpu", "h100", "--gbs", "8", "--gpus", "0"},
                  {"out of range", "--gpus = 0"});
@@ -186,7 +186,7 @@ TEST_F(BadInput, RanksThatAreNotInTheWorldNameBothNumbers) {
 TEST_F(BadInput, AWorldSizeThatIsNotThePlans) {
   environment_["WORLD_SIZE"] = "16";
   expect_flags_refused({}, {"WORLD_SIZE is not the plan's world", "WORLD_SIZE = 16", "= 8"});
-  expect_flags_refused({"--world-size", "24"}, {"--gpus = 24", "= 8"});
+  expect_flags_refused({"--world-size", "24"}, {"--world-size = 24", "= 8"});
   environment_["WORLD_SIZE"] = "many";
   expect_flags_refused({}, {"WORLD_SIZE = \"many\""});
 }

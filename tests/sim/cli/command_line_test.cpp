@@ -72,6 +72,14 @@ TEST_F(CommandLine, WordsOfOtherProgramsNameTheFlagThatIsMeant) {
   }
 }
 
+TEST_F(CommandLine, TheFlagOfTheWorldHasTheNameThatWasTyped) {
+  for (const char* flag : {"--gpus", "--num-gpus", "--world-size"}) {
+    EXPECT_THAT(
+        error_of({"check", "--model", "llama3-8b", "--gpu", "h100", "--nodes", "4", flag, "8"}),
+        HasSubstr(std::string("error: ") + flag + " is not the plan's world"));
+  }
+}
+
 TEST_F(CommandLine, WordsInPlaceOfASubcommandNameTheFlag) {
   EXPECT_THAT(error_of({"help"}), HasSubstr("onerank --help"));
   EXPECT_THAT(error_of({"version"}), HasSubstr("onerank --version"));
