@@ -5,6 +5,7 @@
 
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
+#include "estimator/what_if/least_bytes.h"
 #include "estimator/what_if/search_result.h"
 #include "sim/cli/commands/cluster_job.h"
 #include "sim/cli/commands/commands.h"
@@ -12,6 +13,7 @@
 #include "sim/cli/commands/layout_composer.h"
 #include "sim/cli/commands/layout_description.h"
 #include "sim/cli/commands/layout_execution.h"
+#include "sim/cli/commands/many_plans.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/commands/slurm_job.h"
 #include "sim/cli/input/table_format.h"
@@ -226,6 +228,32 @@ void report_found(const std::vector<int64_t>& gpus,
   search.pareto = estimator::pareto_front(fitting);
 }
 
+/// Where the model's state alone is too large for each layout: how many GPUs it needs, as the ranks
+/// of the layout tell that needs least. Else "".
+std::string lacking_gpus(const std::vector<Layouts>& worlds,
+                         const Search& search,
+                         const SearchOptions& options,
+                         const PlanInput& said,
+                         const Environment& environment) {
+  int64_t allowed = 0;
+  for (const Layouts& world : worlds) allowed += std::ssize(world.allowed);
+  const std::vector<Layout>& layouts = worlds.back().allowed;
+  if (layouts.empty() || search.layouts_too_large < allowed) return "";
+  const auto leanest =
+      std::min_element(layouts.begin(), layouts.end(), [](const Layout& a, const Layout& b) {
+        return estimator::least_bytes(a.plan) < estimator::least_bytes(b.plan);
+      });
+  const ManyPlans how{
+      .job = options.job.rank_job(environment),
+      .calibration_of = [&](const Plan& plan) { return options.job.calibration_of(plan); }};
+  const PlanAnswer answer = estimate_plans({leanest->plan}, how, environment).front();
+  if (!answer.estimate) return "";
+  ClusterResult result{.input = said, .estimate = *answer.estimate};
+  result.input.plan = leanest->plan;
+  const std::string text = result.lacking_gpus();
+  return text.empty() ? "" : "\n" + text;
+}
+
 ExitCode exit_code_of(const Search& search) {
   if (search.interrupted) return ExitCode::kInterrupted;
   return search.fewest_gpus ? ExitCode::kDone : ExitCode::kVerdictIsNo;
@@ -275,6 +303,9 @@ ExitCode run_search(const SearchOptions& options,
     options.html.write(page);
   }
   write_to_standard_output(search_text(search, style));
+  if (style.format == TableFormat::kText) {
+    write_to_standard_output(lacking_gpus(worlds, search, options, input, environment));
+  }
   return exit_code_of(search);
 }
 

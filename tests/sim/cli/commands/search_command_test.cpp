@@ -44,6 +44,28 @@ TEST_F(SearchCommand, ExecutesTheFastestLayoutsWhole) {
                     HasSubstr("fits")));
 }
 
+TEST_F(SearchCommand, SaysHowManyGpusTheStateOfTheModelNeeds) {
+  environment_["FAKE_BYTES_PER_SAMPLE"] = "85899345920";
+  const ProgramResult result = run({"search",
+                                    "--model",
+                                    "llama3-405b",
+                                    "--gpu",
+                                    "a100-40",
+                                    "--device",
+                                    "cuda",
+                                    "--gpus",
+                                    "8",
+                                    "--pp",
+                                    "1",
+                                    "--gbs",
+                                    "64"});
+  EXPECT_EQ(result.exit_code, 1) << result.error;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("None of the layouts surely fits."),
+                    HasSubstr("optimizer state alone need"),
+                    HasSubstr("A layout is found by\n    onerank search --model llama3-405b")));
+}
+
 TEST_F(SearchCommand, GivesACommandThatEstimatesTheLayout) {
   const ProgramResult result = search({"--gpus",
                                        "8,16",
@@ -131,7 +153,7 @@ TEST_F(SearchCommand, SaysWhatItHasFoundWhenItIsInterrupted) {
   EXPECT_THAT(temporary_files(), testing::IsEmpty());
 }
 
-TEST_F(SearchCommand, ExecutesNoLayoutWhoseStateIsLargerThanAGpu) {
+TEST_F(SearchCommand, OfLayoutsWhoseStateIsLargerThanAGpuExecutesOneToSayHowLarge) {
   environment_["FAKE_LOG"] = path("ran");
   const ProgramResult result = run({"search",
                                     "--model",
@@ -156,7 +178,7 @@ TEST_F(SearchCommand, ExecutesNoLayoutWhoseStateIsLargerThanAGpu) {
                                     "full"});
   EXPECT_EQ(result.exit_code, 1) << result.error;  // 235e9 x 6 bytes are 164 GiB for each of 8
   EXPECT_THAT(result.output, HasSubstr("the model's state alone is larger than a GPU"));
-  EXPECT_FALSE(std::filesystem::exists(path("ran")));
+  EXPECT_EQ(read("ran"), "rank 0\n");
 }
 
 TEST_F(SearchCommand, FixesWhatIsGiven) {
