@@ -439,7 +439,7 @@ class JobFolders {
       job.output_folder = profiles_.emplace().path();
     } else {
       job.output_folder = fs::absolute(options.output);
-      fs::create_directories(job.output_folder);
+      estimator::make_folder(job.output_folder.string());
     }
   }
 

@@ -228,6 +228,13 @@ TEST_F(ExecFailures, TheGpuMayHaveOtherMemory) {
               HasSubstr("use GiB, more than 0 and at most 16384"));
 }
 
+TEST_F(ExecFailures, AFolderThatCannotBeMadeIsTold) {
+  std::filesystem::create_symlink(path("nowhere/at/all"), path("link"));
+  const ProgramResult result = run({"exec", "--output", path("link"), "--", "true"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, AllOf(HasSubstr("cannot write " + path("link")), HasSubstr("help: ")));
+}
+
 TEST_F(ExecFailures, AProgramWithoutAGpuIsTold) {
   const ProgramResult result = run({"exec", "--", "true"});
   EXPECT_EQ(result.exit_code, 3);
