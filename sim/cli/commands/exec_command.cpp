@@ -660,7 +660,10 @@ Command add_exec_command(CLI::App& root) {
   options->program_flags.add_to(*app);
   options->measured_step.add_to(*app);
   options->gate.add_to(*app);
-  app->add_option("PROGRAM", options->program, "after `--`: the program and its arguments")
+  app->add_option("PROGRAM",
+                  options->program,
+                  "after `--`: the program and its arguments; one rank alone reads standard input, "
+                  "unless it is a terminal")
       ->required()
       ->expected(-1);
   return {app, [options, app](const Environment& environment) {

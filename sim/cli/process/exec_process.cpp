@@ -121,6 +121,9 @@ std::string settings_text(const ExecSettings& settings) {
       -1, ' ', false, estimator::Json::error_handler_t::replace);
 }
 
+/// Of several ranks none could have all of it.
+bool has_input(const ExecJob& job) { return job.peers_folder.empty(); }
+
 SubprocessCommand command_for(const ExecJob& job,
                               int64_t rank,
                               const std::string& preload,
@@ -148,7 +151,8 @@ SubprocessCommand command_for(const ExecJob& job,
           .arguments = {job.command.begin() + 1, job.command.end()},
           .environment = std::move(environment),
           .shares_output = true,
-          .output_to_error = job.output_to_error};
+          .output_to_error = job.output_to_error,
+          .shares_input = has_input(job)};
 }
 
 /// Ends a program that takes too long, or whose rank does not end though its profile is written.
@@ -249,6 +253,17 @@ std::string help_for_unanswered(const ExecJob& job, const std::vector<std::strin
       "take that out of the program{}; for counts that do not matter to memory, give "
       "--accept-invented-counts",
       job.assumed.fullest_expert ? "" : "; for a router's counts, give --expert-balance");
+}
+
+std::string help_without_gpu(const ExecJob& job) {
+  std::string help = "it must run a torch of `onerank list torch` on the device cuda";
+  const bool reads_input =
+      std::find(job.command.begin(), job.command.end(), "-") != job.command.end();
+  const bool is_empty = !has_input(job) || isatty(STDIN_FILENO) != 0;
+  if (!reads_input || !is_empty) return help;
+  return "its standard input is empty, because there are several ranks or a terminal: give a file "
+         "in place of -; " +
+         help;
 }
 
 /// A profile of a run that went on with a wrong answer must not pass for a result.
@@ -400,10 +415,7 @@ const ProgramProcess& process_of_rank(const ExecJob& job,
          "give --rank one of these, or the launcher the flags that it has on that rank's node",
          ExitCode::kBadInput);
   }
-  fail(job,
-       "the program did not use the GPU",
-       "it must run a torch of `onerank list torch` on the device cuda",
-       ExitCode::kMachineLacks);
+  fail(job, "the program did not use the GPU", help_without_gpu(job), ExitCode::kMachineLacks);
 }
 
 void keep_memory_files(const ExecJob& job, int64_t rank, const ProgramProcess& process) {

@@ -114,7 +114,9 @@ class Child {
     setpgid(0, 0);
     estimator::restore_signals_of_writing();
     interrupts.restore_in_child();
-    dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    if (!command.shares_input || isatty(STDIN_FILENO) != 0) {
+      dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    }
     if (!command.shares_output) {
       dup2(output_.write_end, STDOUT_FILENO);
       dup2(error_.write_end, STDERR_FILENO);

@@ -21,6 +21,8 @@ struct SubprocessCommand {
   /// its standard output goes to standard error.
   bool shares_output = false;
   bool output_to_error = false;
+  /// It reads what this process is given to read, unless that is a terminal; else nothing.
+  bool shares_input = false;
 };
 
 struct SubprocessHooks {
@@ -40,11 +42,11 @@ struct SubprocessEnd {
 /// The file that execvp() would start; "" if there is none.
 std::filesystem::path find_executable(const std::string& program, const Environment& environment);
 
-/// Runs the program in its own process group, with an empty standard input. When the program ends,
-/// the rest of the group is ended; when this process ends, the program is ended. Throws UserError
-/// (interrupted) after a request to end, when the group has been killed. Throws UserError (this
-/// machine lacks something) when the program cannot be started because there are too many processes
-/// or open files, or when it was stopped by a signal and nobody continued it for 10 seconds.
+/// Runs the program in its own process group. When the program ends, the rest of the group is
+/// ended; when this process ends, the program is ended. Throws UserError (interrupted) after a
+/// request to end, when the group has been killed. Throws UserError (this machine lacks something)
+/// when the program cannot be started because there are too many processes or open files, or when
+/// it was stopped by a signal and nobody continued it for 10 seconds.
 SubprocessEnd run_subprocess(const SubprocessCommand& command,
                              const SubprocessHooks& hooks,
                              const Interrupts& interrupts);

@@ -67,6 +67,7 @@ pid_t OnerankProgram::start(const std::vector<std::string>& arguments) {
   const std::vector<char*> envp = pointers(variables);
   const pid_t pid = fork();
   if (pid != 0) return pid;
+  if (!input_file_.empty()) dup2(open(input_file_.c_str(), O_RDONLY), STDIN_FILENO);
   redirect(STDOUT_FILENO, folder_ / "stdout");
   redirect(STDERR_FILENO, folder_ / "stderr");
   close_range(STDERR_FILENO + 1, ~0U, 0);  // limits count what whoever runs the tests left open

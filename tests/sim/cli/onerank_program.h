@@ -44,6 +44,7 @@ class OnerankProgram : public testing::Test {
   void age_temporary_files() const;
 
   std::map<std::string, std::string> environment_;
+  std::string input_file_;         ///< the program's standard input; "": that of the tests
   std::map<int, rlim_t> limits_;   ///< of the program: RLIMIT_NOFILE and others
   bool ignores_children_ = false;  ///< the program starts with SIGCHLD ignored
 

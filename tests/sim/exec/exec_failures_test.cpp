@@ -241,6 +241,15 @@ TEST_F(ExecFailures, AProgramWithoutAGpuIsTold) {
   EXPECT_THAT(result.error, HasSubstr("error: the program did not use the GPU"));
 }
 
+TEST_F(ExecFailures, OneRankAloneReadsStandardInput) {
+  input_file_ = write("input", "words of the input\n");
+  EXPECT_THAT(run({"exec", "--", "cat", "-"}).output, HasSubstr("words of the input"));
+  const ProgramResult several =
+      run({"exec", "--world-size", "2", "--ranks", "0,1", "--", "cat", "-"});
+  EXPECT_THAT(several.output, Not(HasSubstr("words of the input")));
+  EXPECT_THAT(several.error, HasSubstr("its standard input is empty"));
+}
+
 TEST_F(ExecFailures, BadFlagsAreTold) {
   EXPECT_THAT(run({"exec", "--gpu", "h100-sxn", "--", "true"}).error,
               AllOf(HasSubstr("error: unknown GPU"), HasSubstr("did you mean h100-sxm?")));
