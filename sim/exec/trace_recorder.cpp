@@ -340,14 +340,17 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
         {place, forgotten_, 0, kernel_name(event.name), event.threads});
     return;
   }
+  const auto captured = captured_.find(event.captured);
+  const bool is_described = captured != captured_.end() && captured->second.work;
+  add_work(is_described ? *captured->second.work : described_by_memory(event), event.stream);
+}
+
+/// A kernel that no operator launched.
+TraceWork TraceRecorder::described_by_memory(const onerank_virtual_gpu_event& event) {
   TraceWork work{.kind = WorkKind::kKernel,
                  .name = kernel_name(event.name),
                  .bytes = static_cast<int64_t>(event.bytes),
                  .threads = static_cast<int64_t>(event.threads)};
-  const auto captured = captured_.find(event.captured);
-  if (captured != captured_.end() && captured->second.work) {
-    return add_work(*captured->second.work, event.stream);
-  }
   if (event.bytes == 0 && event.address_count >= 0) {
     const GivenMemory given = memory_given_to(event);
     const std::vector<int64_t> sizes = sizes_told(event, given.largest);
@@ -357,13 +360,17 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
   } else if (event.bytes == 0) {
     work.bytes_source = BytesSource::kNothing;
   }
-  add_work(work, event.stream);
+  return work;
 }
 
-/// It has no event before its graph is launched.
+/// It has no event before its graph is launched. The blocks that it was given may be free by then.
 void TraceRecorder::add_captured(const onerank_virtual_gpu_event& event) {
-  captured_[event.captured].place = tracker_.place_here();
-  if (traced_operators.empty()) return;
+  Captured& captured = captured_[event.captured];
+  captured.place = tracker_.place_here();
+  if (traced_operators.empty()) {
+    if (event.name != nullptr) captured.work = described_by_memory(event);
+    return;
+  }
   TracedOperator& running = traced_operators.back();
   if (event.product != nullptr || event.attention != nullptr) running.multiplied = true;
   if (event.name == nullptr) return;

@@ -87,7 +87,7 @@ class TraceRecorder {
   };
   /// A work of a CUDA graph, and where the program was when it was captured.
   struct Captured {
-    std::optional<estimator::TraceWork> work;  ///< of a kernel of an operator
+    std::optional<estimator::TraceWork> work;  ///< of a kernel
     Place place;
   };
   /// A parameter or gradient in a flat buffer.
@@ -110,6 +110,7 @@ class TraceRecorder {
   void add_work(const estimator::TraceWork& work, int stream);
   void add_kernel(const onerank_virtual_gpu_event& event);
   void add_captured(const onerank_virtual_gpu_event& event);
+  estimator::TraceWork described_by_memory(const onerank_virtual_gpu_event& event);
   bool describes_operators() const { return recording_ || capturing_; }
   void add_copy(const onerank_virtual_gpu_event& event);
   int64_t number_of(const estimator::TraceWork& work);

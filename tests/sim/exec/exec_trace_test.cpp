@@ -269,6 +269,15 @@ TEST_F(ExecTrace, CountsTwiceWhatAKernelOfTheCompilerUpdates) {
   EXPECT_THAT(mebibytes, testing::ElementsAre(4 + 4 + 2, 4 + 2 + 2, 4 + 2));
 }
 
+TEST_F(ExecTrace, PricesAKernelOfALibraryInAGraphByWhatItWasGivenAtItsCapture) {
+  const ProgramResult result = run_program("graph_of_own_kernel.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  std::map<std::string, int64_t> bytes;
+  for (const TraceWork& described : trace(0).works) bytes[described.name] = described.bytes;
+  EXPECT_EQ(bytes["scale_alone"], 4 << 20);
+  EXPECT_EQ(bytes["scale_in_graph"], 4 << 20);
+}
+
 // 31 tokens are rows of no matrix in memory; a vocabulary of 101 is.
 TEST_F(ExecTrace, TellsHowWorksAreAskedFor) {
   const ProgramResult result = run_program("priced_works.py", {"--world-size", "4"});

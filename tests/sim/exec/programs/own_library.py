@@ -28,7 +28,8 @@ def runtime(name, *types, result=ctypes.c_int):
 def launch(function, arguments, blocks=1, threads=32):
     pointer = ctypes.c_void_p
     call = runtime("cudaLaunchKernel", pointer, Dim3, Dim3, pointer, ctypes.c_size_t, pointer)
-    assert call(function, Dim3(blocks, 1, 1), Dim3(threads, 1, 1), arguments, 0, None) == 0
+    stream = torch.cuda.current_stream().cuda_stream
+    assert call(function, Dim3(blocks, 1, 1), Dim3(threads, 1, 1), arguments, 0, stream) == 0
 
 
 def register(name, *parameter_bytes):
