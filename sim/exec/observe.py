@@ -139,19 +139,52 @@ def observe(recorder_path):
         exec(compile(TOLD_CALL, call.__code__.co_filename, "exec"), told)
         call.__code__ = told[call.__name__].__code__
 
+    transforms = torch._C._functorch
+
     def local(tensor):
-        """What this rank holds of a parameter of DeepSpeed's stage 3, or of a DTensor."""
-        return getattr(tensor, "ds_tensor", getattr(tensor, "_local_tensor", tensor))
+        """What this rank holds of a parameter of DeepSpeed's stage 3, or of a DTensor; without the
+        wrappers of torch.func."""
+        tensor = getattr(tensor, "ds_tensor", getattr(tensor, "_local_tensor", tensor))
+        while isinstance(tensor, torch.Tensor) and transforms.is_functorch_wrapped_tensor(tensor):
+            tensor = transforms.get_unwrapped(tensor)
+        return tensor
+
+    rows = ("crow_indices", "col_indices", "values")
+    columns = ("ccol_indices", "row_indices", "values")
+    parts_of_sparse = {
+        torch.sparse_coo: ("_indices", "_values"),
+        torch.sparse_csr: rows,
+        torch.sparse_bsr: rows,
+        torch.sparse_csc: columns,
+        torch.sparse_bsc: columns,
+    }
+
+    def parts_of(tensor):
+        """The tensors that hold what a tensor does not hold itself."""
+        if hasattr(tensor, "__tensor_flatten__"):  # torchao's Float8 weights
+            return [getattr(tensor, part) for part in tensor.__tensor_flatten__()[0]]
+        return [getattr(tensor, part)() for part in parts_of_sparse.get(tensor.layout, ())]
+
+    def storage_of(tensor):
+        """None if it has no memory: MKL-DNN's and fake tensors."""
+        try:
+            storage = tensor.untyped_storage()
+            storage.data_ptr()
+            return storage
+        except RuntimeError:
+            return None
 
     def tell(tensor, category, name):
         tensor = local(tensor)
-        if hasattr(tensor, "__tensor_flatten__"):  # torchao's Float8 weights: it has no memory itself
-            for part in tensor.__tensor_flatten__()[0]:
-                tell(getattr(tensor, part), category, name)
+        if not isinstance(tensor, torch.Tensor):
             return
-        if not getattr(tensor, "is_cuda", False):
+        if parts := parts_of(tensor):
+            for part in parts:
+                tell(part, category, name)
             return
-        storage = tensor.untyped_storage()
+        storage = storage_of(tensor) if tensor.is_cuda else None
+        if storage is None:
+            return
         if tensor.nbytes < storage.nbytes():
             tensor_lies(tensor.data_ptr(), tensor.nbytes)
         if 2 * tensor.nbytes < storage.nbytes():

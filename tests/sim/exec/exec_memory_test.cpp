@@ -190,5 +190,20 @@ TEST_F(ExecMemory, ThatRunsOutInTheFirstStepIsToldThere) {
   EXPECT_LT(categories[MemoryCategory::kWorkspace], kGib);
 }
 
+// At the peak the gradient's rows and their indices are there.
+TEST_F(ExecMemory, HasThePartsOfASparseGradient) {
+  const ProgramResult result =
+      run_program("without_storage.py", {"--peak-snapshot", path("peak.jsonl")});
+  ASSERT_EQ(result.exit_code, 0) << result.output << result.error;
+  EXPECT_EQ(bytes_of(snapshot("peak.jsonl"), MemoryCategory::kGradient), 4096 * (128 * 4 + 8));
+}
+
+TEST_F(ExecMemory, HasParametersThatTorchFuncWraps) {
+  const ProgramResult result =
+      run_program("without_storage.py", {"--peak-snapshot", path("peak.jsonl")}, {"func"});
+  ASSERT_EQ(result.exit_code, 0) << result.output << result.error;
+  EXPECT_EQ(bytes_of(snapshot("peak.jsonl"), MemoryCategory::kParameter), (128 + 1) * 128 * 4);
+}
+
 }  // namespace
 }  // namespace sim
