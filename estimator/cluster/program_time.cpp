@@ -187,6 +187,10 @@ ProgramTime program_time(const ProgramReplay& replayed) {
       kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {
         return work.bytes_source == BytesSource::kParameters;
       });
+  time.unknown_lengths =
+      kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {
+        return work.has_unknown_lengths;
+      });
   time.not_priced = kernels_that(ranks[0], played[0], [](const TraceWork&, const WorkPrice& price) {
     return !price.is_known;
   });

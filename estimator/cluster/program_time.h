@@ -67,6 +67,8 @@ struct ProgramTime {
   std::vector<RankTime> ranks;
   /// Kernels of no known operator, priced by the blocks of memory that they were given.
   std::vector<WorkTerm> priced_by_memory;
+  /// Attention over sequences one behind the other, whose lengths the host did not know.
+  std::vector<WorkTerm> unknown_lengths;
   /// Kernels of which only the launch is priced.
   std::vector<WorkTerm> not_priced;
   std::vector<RateTerm> rates;
@@ -88,6 +90,9 @@ void visit_fields(Visitor& visit, ProgramTime& time) {
   visit("priced_by_memory",
         time.priced_by_memory,
         "kernels of no known operator, priced by the memory that they were given");
+  visit("unknown_lengths",
+        time.unknown_lengths,
+        "attention over sequences one behind the other whose lengths are not known");
   visit("not_priced", time.not_priced, "kernels of which only the launch is priced");
   visit("rates", time.rates, "of the GPU");
 }

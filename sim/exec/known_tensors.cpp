@@ -3,6 +3,9 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty_strided.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "sim/exec/written_memory.h"
 
 namespace sim {
@@ -39,7 +42,29 @@ int peek_tensor(const at::Tensor& device, const VirtualGpu& gpu, char* value) {
   return device.is_non_overlapping_and_dense() ? 0 : peek_runs(device, gpu, value);
 }
 
+template <class Integer>
+std::optional<std::vector<int64_t>> read_integers(const at::Tensor& tensor, const VirtualGpu& gpu) {
+  std::vector<Integer> elements(static_cast<size_t>(tensor.numel()));
+  const MemoryRange range = memory_of(tensor);
+  if (range.address == nullptr) return std::nullopt;
+  if (tensor.is_cpu()) {
+    std::memcpy(elements.data(), range.address, range.bytes);
+  } else if (!gpu || gpu.peek(range.address, range.bytes, elements.data()) == 0) {
+    return std::nullopt;
+  }
+  return std::vector<int64_t>(elements.begin(), elements.end());
+}
+
 }  // namespace
+
+std::optional<std::vector<int64_t>> known_integers(const at::Tensor& tensor,
+                                                   const VirtualGpu& gpu) {
+  const bool is_list = tensor.dim() == 1 && tensor.is_contiguous() && tensor.numel() > 0;
+  if (!is_list || !(tensor.is_cpu() || tensor.is_cuda())) return std::nullopt;
+  if (tensor.scalar_type() == at::kInt) return read_integers<int32_t>(tensor, gpu);
+  if (tensor.scalar_type() == at::kLong) return read_integers<int64_t>(tensor, gpu);
+  return std::nullopt;
+}
 
 bool is_known(const at::Tensor& device, const VirtualGpu& gpu) {
   const MemoryRange range = memory_of(device);

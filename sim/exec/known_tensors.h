@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "sim/exec/virtual_gpu_control.h"
 
@@ -11,6 +13,10 @@ namespace sim {
 
 /// Whether the tensor's memory is small enough to be followed, and its values are known.
 bool is_known(const at::Tensor& device, const VirtualGpu& gpu);
+
+/// The elements of a contiguous tensor of integers with one dimension, on the device or on the CPU;
+/// empty where it is another tensor, or they are not known. Calls no operator.
+std::optional<std::vector<int64_t>> known_integers(const at::Tensor& tensor, const VirtualGpu& gpu);
 
 /// A copy on the CPU of what a tensor on the device holds.
 struct HostCopy {

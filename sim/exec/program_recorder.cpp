@@ -119,7 +119,10 @@ ProgramRecorder::ProgramRecorder(ExecSettings settings, const std::filesystem::p
                                                                    : kLargestTokenBytes)
                : VirtualGpu{}),
       device_(settings_.device),
-      tracker_({.keep_history = wants_history(settings_), .directions_are_announced = false}),
+      tracker_({.keep_history = wants_history(settings_),
+                .directions_are_announced = false,
+                .read_integers =
+                    [this](const at::Tensor& tensor) { return known_integers(tensor, gpu_); }}),
       memory_(tracker_, [this](const AllocatorFollower::Entry& entry) { memory_changes(entry); }),
       trace_(tracker_),
       assumptions_(settings_.assumed),

@@ -25,6 +25,7 @@
 #include "sim/exec/collective_log.h"
 #include "sim/exec/compiled_steps.h"
 #include "sim/exec/iteration_choice.h"
+#include "sim/exec/known_tensors.h"
 #include "sim/exec/nccl_messages.h"
 #include "sim/exec/operator_facts.h"
 #include "sim/exec/phase_log.h"

@@ -126,6 +126,7 @@ std::vector<TraceWork> works_of(const TracedOperator& running) {
                      .is_strided = call.is_strided,
                      .shapes = shapes_of(call),
                      .flops = is_main ? call.flops / static_cast<double>(main.size()) : 0,
+                     .has_unknown_lengths = is_main && call.has_unknown_lengths,
                      .bytes = static_cast<int64_t>(share * static_cast<double>(call.bytes)),
                      .threads = static_cast<int64_t>(launch.threads),
                      .bytes_source = BytesSource::kOperator,
@@ -189,7 +190,8 @@ void TraceRecorder::operator_started(const at::RecordFunction& function, const O
   if (recording_) ++begun_operators;
   traced_operators.push_back({.call = {.op = &op}});
   if (describes_operators() && !op.moves_no_data) {
-    measure_inputs(function.inputs(), traced_operators.back().call);
+    measure_inputs(
+        function.inputs(), traced_operators.back().call, tracker_.read_integers());
     read_extras(function.inputs(), traced_operators.back());
   }
 }

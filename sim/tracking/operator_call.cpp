@@ -94,18 +94,69 @@ double matrix_product_flops(const at::Tensor& left, const at::Tensor& right) {
   return 2.0 * static_cast<double>(left.numel()) * static_cast<double>(right.size(-1));
 }
 
-/// The keys that a query meets without a mask. Of sequences that lie one behind the other only
-/// their number and the longest one are known: half of a query's keys are taken to be those of a
-/// mean sequence, half those of the longest.
-double keys_of_query(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
-  const at::Tensor& key = inputs[op.first_operand + 1].toTensor();
-  const auto keys = static_cast<double>(key.size(op.heads_before_sequence ? -2 : -3));
-  if (op.key_ends_argument < 0 || op.longest_key_argument < 0) return keys;
+struct Sequence {
+  double queries = 0;
+  double keys = 0;
+};
+
+bool is_packed(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+  if (op.key_ends_argument < 0) return false;
   const IValue& ends = inputs[op.key_ends_argument];
-  const IValue& longest = inputs[op.longest_key_argument];
-  if (!ends.isTensor() || !ends.toTensor().defined() || !longest.isInt()) return keys;
-  const auto sequences = static_cast<double>(std::max<int64_t>(1, ends.toTensor().numel() - 1));
-  return std::min(keys, (keys / sequences + static_cast<double>(longest.toInt())) / 2);
+  return ends.isTensor() && ends.toTensor().defined();
+}
+
+/// The differences of the ends; none where these are not known.
+std::vector<int64_t> lengths_of(c10::ArrayRef<IValue> inputs,
+                                int ends_argument,
+                                const ReadIntegers& read) {
+  if (!read || ends_argument < 0 || !inputs[ends_argument].isTensor()) return {};
+  const std::vector<int64_t> ends =
+      read(inputs[ends_argument].toTensor()).value_or(std::vector<int64_t>());
+  std::vector<int64_t> lengths;
+  for (size_t i = 1; i < ends.size(); ++i) lengths.push_back(ends[i] - ends[i - 1]);
+  const bool are_lengths = std::all_of(lengths.begin(), lengths.end(), [](int64_t length) {
+    return length >= 0;
+  });
+  return are_lengths ? lengths : std::vector<int64_t>();
+}
+
+/// Only the number of sequences and the longest one are known: half of a query's keys are taken to
+/// be those of a mean sequence, half those of the longest.
+double keys_of_usual_query(const OperatorTraits& op, c10::ArrayRef<IValue> inputs, double keys) {
+  if (op.longest_key_argument < 0 || !inputs[op.longest_key_argument].isInt()) return keys;
+  const int64_t ends = inputs[op.key_ends_argument].toTensor().numel();
+  const auto sequences = static_cast<double>(std::max<int64_t>(1, ends - 1));
+  const auto longest = static_cast<double>(inputs[op.longest_key_argument].toInt());
+  return std::min(keys, (keys / sequences + longest) / 2);
+}
+
+/// Of sequences that lie one behind the other; none where it is not known where they end.
+std::vector<Sequence> known_sequences(const OperatorTraits& op,
+                                      c10::ArrayRef<IValue> inputs,
+                                      const ReadIntegers& read) {
+  const std::vector<int64_t> keys = lengths_of(inputs, op.key_ends_argument, read);
+  const std::vector<int64_t> queries = lengths_of(inputs, op.query_ends_argument, read);
+  if (keys.size() != queries.size()) return {};
+  std::vector<Sequence> sequences;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    sequences.push_back(
+        {.queries = static_cast<double>(queries[i]), .keys = static_cast<double>(keys[i])});
+  }
+  return sequences;
+}
+
+/// Those that attention goes over; of equal ones, or of unknown ones, a single one.
+std::vector<Sequence> sequences_of(const OperatorTraits& op,
+                                   c10::ArrayRef<IValue> inputs,
+                                   const ReadIntegers& read) {
+  const int64_t dim = op.heads_before_sequence ? -2 : -3;
+  const auto keys = static_cast<double>(inputs[op.first_operand + 1].toTensor().size(dim));
+  const auto queries = static_cast<double>(inputs[op.first_operand].toTensor().size(dim));
+  if (!is_packed(op, inputs)) return {{.queries = queries, .keys = keys}};
+  std::vector<Sequence> known = known_sequences(op, inputs, read);
+  if (!known.empty()) return known;
+  const double usual = keys_of_usual_query(op, inputs, keys);
+  return {{.queries = usual, .keys = usual}};
 }
 
 /// The sum of min(first + i, most) for i from 0 to count - 1.
@@ -123,16 +174,12 @@ double window_of(c10::ArrayRef<IValue> inputs, int index, double all) {
 
 /// The keys that a query meets in the mean. A causal mask leaves half of them, counted as usual. A
 /// window leaves those near its own key; the last query's own key is the last one.
-double keys_met(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
-  const double keys = keys_of_query(op, inputs);
+double keys_met(const OperatorTraits& op, c10::ArrayRef<IValue> inputs, const Sequence& sequence) {
+  const double keys = sequence.keys, queries = sequence.queries;
   const bool is_causal = op.causal_argument >= 0 && !is_zero(inputs[op.causal_argument]);
   const double left = window_of(inputs, op.window_left_argument, keys);
   const double right = is_causal ? 0 : window_of(inputs, op.window_right_argument, keys);
   if (left + right + 1 > keys) return is_causal ? keys / 2 : keys;
-  const at::Tensor& query = inputs[op.first_operand].toTensor();
-  const bool is_packed = query.dim() < 4;  // sequences one behind the other
-  const double queries =
-      is_packed ? keys : static_cast<double>(query.size(op.heads_before_sequence ? -2 : -3));
   const double own = keys - queries;  // of the first query
   const double behind = sum_of_smaller(own + right + 1, queries, keys);
   const double before =
@@ -140,10 +187,23 @@ double keys_met(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
   return std::max(0.0, behind - before) / queries;
 }
 
+double keys_met(const OperatorTraits& op,
+                c10::ArrayRef<IValue> inputs,
+                const std::vector<Sequence>& sequences) {
+  double queries = 0, met = 0;
+  for (const Sequence& sequence : sequences) {
+    if (sequence.queries == 0) continue;
+    queries += sequence.queries;
+    met += sequence.queries * keys_met(op, inputs, sequence);
+  }
+  return queries > 0 ? met / queries : 0;
+}
+
 /// Of every query with the keys that it meets: `products_of_keys` products as wide as keys, others
 /// as values.
 double attention_flops(const OperatorTraits& op,
                        c10::ArrayRef<IValue> inputs,
+                       const ReadIntegers& read,
                        int products_of_keys,
                        int products_of_values) {
   const at::Tensor& query = inputs[op.first_operand].toTensor();
@@ -152,7 +212,7 @@ double attention_flops(const OperatorTraits& op,
   const auto query_rows = static_cast<double>(query.numel()) / static_cast<double>(query.size(-1));
   const auto widths =
       static_cast<double>(products_of_keys * key.size(-1) + products_of_values * value.size(-1));
-  return 2.0 * query_rows * keys_met(op, inputs) * widths;
+  return 2.0 * query_rows * keys_met(op, inputs, sequences_of(op, inputs, read)) * widths;
 }
 
 /// Of each matrix (the last two dims), the dim in which it is contiguous and the steps to the next
@@ -178,7 +238,9 @@ bool is_misaligned_product(const OperatorTraits& op, c10::ArrayRef<IValue> input
   return has_misaligned_result || is_misaligned(left) || is_misaligned(right);
 }
 
-double product_flops(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
+double product_flops(const OperatorTraits& op,
+                     c10::ArrayRef<IValue> inputs,
+                     const ReadIntegers& read) {
   switch (op.flops) {
     case FlopRule::kOutputElements:
       return 0;
@@ -186,9 +248,9 @@ double product_flops(const OperatorTraits& op, c10::ArrayRef<IValue> inputs) {
       return matrix_product_flops(inputs[op.first_operand].toTensor(),
                                   inputs[op.first_operand + 1].toTensor());
     case FlopRule::kAttentionForward:
-      return attention_flops(op, inputs, 1, 1);
+      return attention_flops(op, inputs, read, 1, 1);
     case FlopRule::kAttentionBackward:
-      return attention_flops(op, inputs, 3, 2);
+      return attention_flops(op, inputs, read, 3, 2);
   }
   return 0;
 }
@@ -340,7 +402,7 @@ size_t OperatorCallHash::operator()(const OperatorCall& call) const {
   return hash;
 }
 
-void measure_inputs(c10::ArrayRef<IValue> inputs, OperatorCall& call) {
+void measure_inputs(c10::ArrayRef<IValue> inputs, OperatorCall& call, const ReadIntegers& read) {
   const OperatorTraits& op = *call.op;
   call.dtype = c10::ScalarType::Undefined;
   call.flat_shapes.clear();
@@ -351,7 +413,9 @@ void measure_inputs(c10::ArrayRef<IValue> inputs, OperatorCall& call) {
   }
   call.flops = op.flops == FlopRule::kOutputElements
                    ? static_cast<double>(elements_written_in_place(op, inputs))
-                   : product_flops(op, inputs);
+                   : product_flops(op, inputs, read);
+  call.has_unknown_lengths =
+      is_packed(op, inputs) && known_sequences(op, inputs, read).empty();
   call.bytes = input_bytes(op, inputs);
   call.is_strided = op.is_pointwise && !are_alike(inputs, op.device);
   call.is_misaligned = is_misaligned_product(op, inputs);

@@ -2,7 +2,8 @@
 //
 // FLOPs. Matrix products: 2 m n k for each matrix. Attention forward: 2 b h sq sk (dk + dv), halved
 // when causal, and with the keys of a window alone where there is one; backward 2.5 times that
-// (FlashAttention-2, Dao 2023, section 4.1). Any other operator: one for each element that it
+// (FlashAttention-2, Dao 2023, section 4.1). Of sequences that lie one behind the other each counts
+// with its own length. Any other operator: one for each element that it
 // writes.
 //
 // Bytes. Every distinct input tensor is read and every output tensor is written, so an in-place
@@ -16,6 +17,8 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +40,8 @@ struct OperatorCall {
   /// A product with matrices whose rows in memory, or the distances of these rows, are no multiples
   /// of 16 bytes.
   bool is_misaligned = false;
+  /// Attention over sequences that lie one behind the other, whose lengths the host does not know.
+  bool has_unknown_lengths = false;
   double flops = 0;
   int64_t bytes = 0;
   int32_t phase = 0;
@@ -53,9 +58,15 @@ struct OperatorCallHash {
   size_t operator()(const OperatorCall& call) const;
 };
 
+/// The elements of a tensor of integers with one dimension; none where they are not known.
+using ReadIntegers = std::function<std::optional<std::vector<int64_t>>(const at::Tensor&)>;
+
 /// Starts the description of a call: sets shapes and dtype, and the part of FLOPs and bytes that
-/// follows from the inputs. A list of tensors has one shape, its number of elements.
-void measure_inputs(c10::ArrayRef<c10::IValue> inputs, OperatorCall& call);
+/// follows from the inputs. A list of tensors has one shape, its number of elements. `read` is asked
+/// where sequences end that lie one behind the other; if it is empty, that is not known.
+void measure_inputs(c10::ArrayRef<c10::IValue> inputs,
+                    OperatorCall& call,
+                    const ReadIntegers& read = {});
 
 /// Adds the part of FLOPs and bytes that follows from the outputs.
 void measure_outputs(c10::ArrayRef<c10::IValue> outputs, OperatorCall& call);

@@ -196,6 +196,7 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
     traits.causal_argument = first_argument(schema, {"is_causal", "causal", "custom_mask_type"});
     traits.mask_argument = first_argument(schema, {"attn_bias", "attn_mask", "bias"});
     traits.dropout_argument = argument_index(schema, "dropout_p");
+    traits.query_ends_argument = first_argument(schema, {"cum_seq_q", "cu_seqlens_q"});
     traits.key_ends_argument = first_argument(schema, {"cum_seq_k", "cu_seqlens_k"});
     traits.longest_key_argument = first_argument(schema, {"max_k", "max_seqlen_k"});
     traits.window_left_argument = argument_index(schema, "window_size_left");

@@ -64,7 +64,8 @@ struct OperatorTraits {
   int causal_argument = -1;           ///< index of the argument that is true or not 0 if causal
   int mask_argument = -1;             ///< of attention: a tensor that is added to its scores
   int dropout_argument = -1;          ///< of attention: 0 if it has none
-  int key_ends_argument = -1;         ///< of sequences one behind the other: where their keys end
+  int query_ends_argument = -1;       ///< of sequences one behind the other: where queries end
+  int key_ends_argument = -1;         ///< ... and their keys
   int longest_key_argument = -1;      ///< of such sequences: the keys of the longest one
   int window_left_argument = -1;      ///< keys before its own that a query meets; < 0: all
   int window_right_argument = -1;     ///< keys behind it

@@ -150,7 +150,9 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   frame.call.direction = place.direction;
   frame.call.module_kind = kind_of(place);
   frame.call.chunk = place.chunk;
-  if (!is_kernel_scope(function)) measure_inputs(function.inputs(), frame.call);
+  if (!is_kernel_scope(function)) {
+    measure_inputs(function.inputs(), frame.call, options_.read_integers);
+  }
 }
 
 void RunTracker::operator_finished(const at::RecordFunction& function) {

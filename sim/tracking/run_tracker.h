@@ -78,11 +78,14 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
     /// True if enter_direction() says where the forward ends. Else the forward ends where a
     /// backward node starts, and a module that is entered in backward counts as recompute.
     bool directions_are_announced = true;
+    ReadIntegers read_integers = {};  ///< for measure_inputs()
   };
 
   /// The thread that constructs it is the main thread. A thread without a place of its own (an
   /// autograd thread between two nodes) counts as being where the main thread is.
   explicit RunTracker(const Options& options);
+
+  const ReadIntegers& read_integers() const { return options_.read_integers; }
 
   /// From now on everything belongs to phase number `phase`, which is the next phase or the last
   /// one again. `direction` is used wherever no other one is announced.

@@ -169,6 +169,11 @@ std::string program_time_text(const estimator::ProgramEstimate& estimate) {
                           time.priced_by_memory,
                           time.iteration_seconds) +
          weak_prices_text(
+             "attention over sequences whose lengths are not known: half of a query's keys are taken "
+             "to be those of a mean sequence, half those of the longest",
+             time.unknown_lengths,
+             time.iteration_seconds) +
+         weak_prices_text(
              "priced as a launch, or a product by its bytes, because no rate is known of them",
              time.not_priced,
              time.iteration_seconds) +

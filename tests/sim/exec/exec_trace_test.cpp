@@ -332,6 +332,29 @@ TEST_F(ExecTrace, HasTheUpdatesOfOptimizersOnTheCpu) {
   EXPECT_THAT(result.output, HasSubstr("\n  optimizer on the CPU                "));
 }
 
+/// FLOPs of attention, in both directions.
+double attention_flops(const Trace& trace) {
+  double flops = 0;
+  for (const estimator::TraceLaunch& launch : trace.launches()) {
+    const TraceWork& work = trace.work_of(launch);
+    if (work.operator_name.find("attention") != std::string::npos) flops += work.flops;
+  }
+  return flops;
+}
+
+// Forward has two products, backward five, of two heads of width 64.
+TEST_F(ExecTrace, CountsEachSequenceOfPackedAttentionWithItsLength) {
+  const ProgramResult result = run_program("packed_attention.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(attention_flops(trace(0)), (2 + 5) * 2.0 * 2 * 64 * (96 * 96 + 32 * 32));
+  EXPECT_THAT(result.output, Not(HasSubstr("lengths are not known")));
+  const ProgramResult unknown = run_program("packed_attention.py", {}, {"unknown"});
+  ASSERT_EQ(unknown.exit_code, 0) << unknown.error;
+  EXPECT_EQ(attention_flops(trace(0)), (2 + 5) * 2.0 * 2 * 64 * 128 * 128)
+      << "no sequence is longer than all";
+  EXPECT_THAT(unknown.output, HasSubstr("attention over sequences whose lengths are not known"));
+}
+
 TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {
   const ProgramResult result = run_program(
       "deadlock.py", {"--world-size", "2", "--steps", "2", "--ranks", "0,1"}, {"--its-own-flag"});
