@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/as_strided.h>
 #include <ATen/ops/bitwise_not.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/ones_like.h>
@@ -96,6 +97,21 @@ bool may_overwrite(const std::string& name) {
   return name == "aten::scatter_" || name == "aten::index_copy_" || name == "aten::index_put_";
 }
 
+/// A tensor with each element that an expanded one repeats once, and how often that has it.
+struct Repeated {
+  at::Tensor once;
+  int64_t repeats = 1;
+};
+Repeated repeated_elements(const at::Tensor& tensor) {
+  Repeated found;
+  std::vector<int64_t> sizes = tensor.sizes().vec();
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if (tensor.stride(dim) == 0) found.repeats *= std::exchange(sizes[static_cast<size_t>(dim)], 1);
+  }
+  found.once = at::as_strided(tensor, sizes, tensor.strides());
+  return found;
+}
+
 bool may_decide(const c10::OperatorName& name) {
   return (name.name == "aten::bitwise_or" || name.name == "aten::bitwise_and") &&
          name.overload_name == "Tensor";
@@ -114,6 +130,7 @@ HostTreatment host_treatment_of(const at::RecordFunction& function) {
   treatment.written_is_read = !is_copy_or_fill(op->schema().name());
   treatment.may_overwrite = may_overwrite(op->schema().name());
   treatment.may_decide = may_decide(op->operator_name());
+  treatment.counts_elements = op->schema().name() == "aten::nonzero";
   for (const c10::Argument& argument : op->schema().arguments()) {
     const auto* alias = argument.alias_info();
     treatment.written.push_back(alias != nullptr && alias->isWrite());
@@ -144,6 +161,7 @@ std::unique_ptr<HostCall> HostCall::prepare(const at::RecordFunction& function,
   bool written_is_read = treatment.written_is_read;
   if (!has_known_inputs(inputs, treatment, written_is_read, gpu)) {
     if (treatment.may_decide) return prepare_half_known(function, treatment, gpu);
+    if (treatment.counts_elements) return prepare_repeated(function, treatment, gpu);
     written_is_read = false;
     if (!treatment.may_overwrite || !has_known_inputs(inputs, treatment, false, gpu)) {
       return nullptr;
@@ -188,6 +206,21 @@ std::unique_ptr<HostCall> HostCall::prepare_half_known(const at::RecordFunction&
   return call;
 }
 
+/// Of a mask that is expanded over the width of a model: how much of it is true follows from the
+/// few elements that it has in memory.
+std::unique_ptr<HostCall> HostCall::prepare_repeated(const at::RecordFunction& function,
+                                                     const HostTreatment& treatment,
+                                                     const VirtualGpu& gpu) {
+  const auto inputs = function.inputs();
+  if (inputs.size() != 1 || !inputs[0].toTensor().is_cuda()) return nullptr;
+  const BesideTheProgram beside;
+  const Repeated mask = repeated_elements(inputs[0].toTensor());
+  if (mask.repeats < 2 || !is_known(mask.once, gpu)) return nullptr;
+  std::unique_ptr<HostCall> call(new HostCall(treatment));
+  call->repeats_ = mask.repeats;
+  return call->add_input(mask.once, false, true, gpu) ? std::move(call) : nullptr;
+}
+
 void HostCall::run() {
   if (std::exchange(has_run_, true)) return;
   const BesideTheProgram beside;
@@ -218,6 +251,7 @@ bool HostCall::is_decided() {
 const int64_t* HostCall::answer() try {
   run();
   if (!stack_.empty()) answer_ = number_read(stack_.front());
+  if (answer_) *answer_ *= repeats_;
   return answer_ ? &*answer_ : nullptr;
 } catch (const std::exception&) {
   return nullptr;
@@ -235,6 +269,7 @@ bool HostCall::is_known_already(const std::vector<c10::IValue>& outputs,
 }
 
 void HostCall::finish(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) try {
+  if (repeats_ > 1) return;  // the result is another one
   if (written_.empty() && !has_small(outputs, gpu)) return;
   if (is_composed_ && is_known_already(outputs, gpu)) return;
   if (must_overwrite_ && !overwrites()) return;

@@ -36,6 +36,8 @@ struct HostTreatment {
   bool may_overwrite = false;
   /// One operand may decide the result, whatever the other is: x | true.
   bool may_decide = false;
+  /// Its result has a row for each element that is not zero.
+  bool counts_elements = false;
   /// It is composed of other operators, which may have made its results known.
   bool is_composed = false;
 };
@@ -64,6 +66,9 @@ class HostCall {
   static std::unique_ptr<HostCall> prepare_half_known(const at::RecordFunction& function,
                                                       const HostTreatment& treatment,
                                                       const VirtualGpu& gpu);
+  static std::unique_ptr<HostCall> prepare_repeated(const at::RecordFunction& function,
+                                                    const HostTreatment& treatment,
+                                                    const VirtualGpu& gpu);
   explicit HostCall(const HostTreatment& treatment)
       : op_(*treatment.op), is_composed_(treatment.is_composed) {}
 
@@ -86,6 +91,7 @@ class HostCall {
   bool must_overwrite_ = false;    // what it writes is not known before
   bool is_of_the_host_ = false;    // some input came from the host
   std::optional<size_t> unknown_;  // the operand that is not known
+  int64_t repeats_ = 1;            // of each element of the operand in the program's
   std::optional<int64_t> answer_;
   torch::jit::Stack stack_;             // its inputs on the CPU and, once it ran, its outputs
   std::vector<at::Tensor> written_;     // on the device

@@ -123,6 +123,13 @@ TEST_F(ExecMachine, TakesEachReplayOfAWholeIterationForOne) {
   EXPECT_THAT(early.output, HasSubstr("no iteration that launches one was recorded whole"));
 }
 
+// 15 of 64 tokens in each of two sequences, times the width.
+TEST_F(ExecMachine, CountsAnExpandedMaskWhoseFewElementsTheHostKnows) {
+  const ProgramResult result = run_program("expanded_mask.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(printed(result.output, "elements"), 2 * 15 * 4096);
+}
+
 TEST_F(ExecMachine, CountsTheLaunchesOfTritonKernels) {
   if (!has_package("triton")) GTEST_SKIP() << "no triton: scripts/test installs it";
   const ProgramResult result = run_program("triton_kernel.py", {});
