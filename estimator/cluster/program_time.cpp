@@ -35,6 +35,10 @@ constexpr StepNote kStepNotes[] = {
     {kWithOtherSteps,
      "the optimizers do not step in the same order in every iteration: this is the step of one of "
      "them"},
+    {kWithOtherCalls,
+     "the iteration that was recorded called other collectives than its neighbours "
+     "(DistributedDataParallel lays out its buckets anew once): step and peak may not be those of "
+     "training. Let the program take more steps"},
 };
 
 /// In the order of the table, once each.

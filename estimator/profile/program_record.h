@@ -164,6 +164,7 @@ void visit_fields(Visitor& visit, OtherDevice& device) {
 inline constexpr const char* kWithCompilation = "compilation";
 inline constexpr const char* kWithGraphCapture = "graph_capture";
 inline constexpr const char* kWithOtherSteps = "other_steps";
+inline constexpr const char* kWithOtherCalls = "other_collectives";
 inline constexpr const char* kWithoutGraph = "no_graph";
 
 struct ProgramRecord {

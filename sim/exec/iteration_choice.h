@@ -1,7 +1,10 @@
 // Which iteration of a program is recorded.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace sim {
 
@@ -13,13 +16,27 @@ struct IterationFacts {
   bool captures_graph = false;   ///< a CUDA graph
   bool launches_graph = false;   ///< the same
   bool has_other_steps = false;  ///< where it ended was seen only in the next one
+  /// It called collectives that the iteration before it did not call, or not the same ones as the
+  /// iteration behind it (DistributedDataParallel rebuilds its buckets once).
+  bool has_other_calls = false;
 
-  bool is_usual() const { return !compiles && !captures_graph && !has_other_steps; }
+  bool is_usual() const {
+    return !compiles && !captures_graph && !has_other_steps && !has_other_calls;
+  }
+};
+
+/// A call of NCCL, as far as it tells iterations apart.
+struct CalledCollective {
+  int64_t communicator = 0;
+  std::string kind;
+  int64_t bytes = 0;
+  auto operator<=>(const CalledCollective&) const = default;
 };
 
 /// Chooses the second iteration, the first one behind the first-time costs. If that contains
 /// something that other iterations do not, or if CUDA graphs are launched later and not in it, the
-/// next iteration is chosen again, as long as there may be one.
+/// next iteration is chosen again, as long as there may be one. Because of its collectives that
+/// happens a few times at most: those of some programs differ in every iteration.
 class IterationChoice {
  public:
   /// The program is ended after so many iterations; 0: nobody knows when.
@@ -34,6 +51,11 @@ class IterationChoice {
   void graph_captured(int64_t running);
   void graph_launched(int64_t running);
   void had_other_steps(int64_t iteration);
+  void called(int64_t running, const CalledCollective& call);
+
+  /// `next` will begin: compares the collectives of the chosen iteration, if it has ended, with
+  /// those of its neighbours. Called before iteration_began().
+  void compare_calls(int64_t next);
 
   /// Iterations end, and `next` begins. True if that one is chosen now.
   bool iteration_began(int64_t next);
@@ -42,7 +64,10 @@ class IterationChoice {
   int64_t steps_;
   int64_t chosen_;
   IterationFacts facts_;
+  using Calls = std::map<CalledCollective, int64_t>;  // how often each was called
   bool graph_is_launched_later_ = false;
+  std::map<int64_t, Calls> calls_;  // by iteration
+  int choices_by_calls_ = 0;
 };
 
 }  // namespace sim

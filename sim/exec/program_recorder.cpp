@@ -393,6 +393,7 @@ void ProgramRecorder::find_device() {
 
 /// Where another iteration is chosen, what was recorded is kept until that one has ended.
 void ProgramRecorder::choose_iteration(int64_t next) {
+  choice_.compare_calls(next);
   const int64_t chosen = choice_.chosen();
   const IterationFacts facts = choice_.facts();
   if (!choice_.iteration_began(next)) return;
@@ -433,6 +434,7 @@ std::vector<std::string> ProgramRecorder::recorded_with(const IterationFacts& fa
   if (facts.compiles) found.emplace_back(estimator::kWithCompilation);
   if (facts.captures_graph) found.emplace_back(estimator::kWithGraphCapture);
   if (facts.has_other_steps) found.emplace_back(estimator::kWithOtherSteps);
+  if (facts.has_other_calls) found.emplace_back(estimator::kWithOtherCalls);
   if (has_graphs_ && !facts.launches_graph) found.emplace_back(estimator::kWithoutGraph);
   return found;
 }
@@ -476,10 +478,20 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
     if (gathers) tracker_.memory_gathered(address);
   }
   collectives_.add(call, recording_);
+  note_call(call);
   tell_tracker([&] { pass_if_barrier(call); });
   if (messages_.reads_awaited(call)) settle_messages();
   if (gpu_ && settings_.record) tell_tracker([&] { messages_.called(call, gpu_); });
   if (gpu_) tell_tracker([&] { trace_.nccl_called(call, gpu_.stream_number(call.stream)); });
+}
+
+void ProgramRecorder::note_call(const onerank_nccl_call& call) {
+  const std::lock_guard lock(mutex_);
+  if (!is_of_iteration(phases_.running())) return;
+  choice_.called(phases_.iteration(),
+                 {.communicator = call.communicator,
+                  .kind = call.kind,
+                  .bytes = static_cast<int64_t>(call.bytes)});
 }
 
 void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {

@@ -132,6 +132,7 @@ class ProgramRecorder {
   }
   void memory_changes(const AllocatorFollower::Entry& entry);
   void collective_called(const onerank_nccl_call& call);
+  void note_call(const onerank_nccl_call& call);
   void parameters_gathered(const at::RecordFunction& copy_out);
   /// Autograd runs a node, or a CUDA graph is launched.
   void backward_runs();

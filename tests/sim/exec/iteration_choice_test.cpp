@@ -45,5 +45,55 @@ TEST(IterationChoice, KeepsWhatItHasWhereTheProgramIsEnded) {
   EXPECT_TRUE(choice.facts().compiles);
 }
 
+const CalledCollective kReduce{.communicator = 0, .kind = "all_reduce", .bytes = 64};
+const CalledCollective kRebuild{.communicator = 0, .kind = "broadcast", .bytes = 4};
+
+bool ends(IterationChoice& choice, int64_t iteration) {
+  choice.compare_calls(iteration + 1);
+  return choice.iteration_began(iteration + 1);
+}
+
+// DistributedDataParallel's reducer lays out its buckets in the second iteration.
+TEST(IterationChoice, GoesOnWhereAnIterationCallsMoreThanTheOneBefore) {
+  IterationChoice choice(3);
+  choice.called(0, kReduce);
+  EXPECT_FALSE(ends(choice, 0));
+  choice.called(1, kRebuild);
+  choice.called(1, kReduce);
+  EXPECT_TRUE(ends(choice, 1));
+  choice.called(2, kReduce);
+  EXPECT_FALSE(ends(choice, 2));
+  EXPECT_EQ(choice.chosen(), 2);
+  EXPECT_TRUE(choice.facts().is_usual());
+}
+
+// ... and with static_graph in the third.
+TEST(IterationChoice, GoesOnWhereTheNextIterationCallsOthers) {
+  for (const int64_t steps : {3, 4}) {
+    IterationChoice choice(steps);
+    for (int64_t i = 0; i < 2; ++i) {
+      choice.called(i, kReduce);
+      EXPECT_FALSE(ends(choice, i));
+    }
+    choice.called(2, kRebuild);
+    choice.called(2, kReduce);
+    EXPECT_EQ(ends(choice, 2), steps == 4);
+    EXPECT_EQ(choice.facts().is_usual(), steps == 4) << "the program is ended after three";
+    choice.called(3, kReduce);
+    EXPECT_FALSE(ends(choice, 3));
+    EXPECT_EQ(choice.chosen(), steps == 4 ? 3 : 1);
+  }
+}
+
+TEST(IterationChoice, DoesNotGoOnForEverWhereCollectivesDiffer) {
+  IterationChoice choice(0);
+  for (int64_t i = 0; i < 100; ++i) {
+    choice.called(i, {.communicator = 0, .kind = "all_reduce", .bytes = i});
+    ends(choice, i);
+  }
+  EXPECT_LT(choice.chosen(), 10);
+  EXPECT_TRUE(choice.facts().has_other_calls);
+}
+
 }  // namespace
 }  // namespace sim
