@@ -20,6 +20,8 @@ inline constexpr const char* kRefusals = "refusals";
 inline constexpr const char* kTakenForOwn = "taken-for-own";
 /// The same of barriers behind which nobody waited for absent ranks.
 inline constexpr const char* kPassedBarriers = "passed-barriers";
+/// The same of functions of NVIDIA's libraries for which the virtual GPU has no answer.
+inline constexpr const char* kRefusedFunctions = "refused-functions";
 /// A variable: the time at which the program will be ended, in seconds since 1970. Shortly before,
 /// its processes write to files with this prefix, and their id, what they are doing.
 inline constexpr const char* kExecDeadlineVariable = "ONERANK_EXEC_DEADLINE";

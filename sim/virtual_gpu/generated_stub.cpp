@@ -2,8 +2,22 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "sim/virtual_gpu/spec.h"
 
 namespace virtual_gpu {
+namespace {
+
+/// For the program that started this one.
+void keep_refusal(const char* function, const char* help) {
+  const char* const path = std::getenv(kRefusalsVariable);
+  if (path == nullptr) return;
+  std::ofstream(path, std::ios::app) << function << (*help == '\0' ? "" : ": ") << help << '\n';
+}
+
+}  // namespace
 
 void report_refusal(const char* function, const char* returned, const char* help) {
   const bool has_help = *help != '\0';
@@ -14,6 +28,7 @@ void report_refusal(const char* function, const char* returned, const char* help
                has_help ? "  help: " : "",
                help,
                has_help ? "\n" : "");
+  keep_refusal(function, help);
 }
 
 void* new_handle() {

@@ -8,7 +8,7 @@
 namespace virtual_gpu {
 
 /// Says on stderr that `function` was refused, what it returns, and what the user can do, if there
-/// is anything.
+/// is anything. Keeps it in the file of kRefusalsVariable.
 void report_refusal(const char* function, const char* returned, const char* help = "");
 
 /// A handle that no other call has returned. It does not point to an object.

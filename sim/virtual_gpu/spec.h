@@ -9,6 +9,10 @@ namespace virtual_gpu {
 /// The environment variable that tells a process which GPU to simulate.
 inline constexpr const char* kEnvironmentVariable = "ONERANK_VIRTUAL_GPU";
 
+/// The path of a file to which functions without an answer are appended, a line each: "name()", or
+/// "name(): the way out". Without it they are only told on stderr.
+inline constexpr const char* kRefusalsVariable = "ONERANK_VIRTUAL_GPU_REFUSALS";
+
 /// The GPU to simulate. Facts that follow from its compute capability are in capability.h.
 struct VirtualGpuSpec {
   std::string name;          // as cudaGetDeviceProperties reports it, e.g. "NVIDIA H100 80GB HBM3"

@@ -136,6 +136,8 @@ SubprocessCommand command_for(const ExecJob& job,
   if (!job.peers_folder.empty()) environment[kPeersVariable] = job.peers_folder.string();
   environment[kExecWantedRankVariable] = std::to_string(rank);
   environment[kExecFolderVariable] = process_folder(scratch).string();
+  environment[virtual_gpu::kRefusalsVariable] =
+      (process_folder(scratch) / kRefusedFunctions).string();
   if (job.timeout_seconds > 0) {
     const auto deadline =
         std::chrono::system_clock::now() + std::chrono::seconds(job.timeout_seconds);
@@ -284,11 +286,19 @@ std::set<std::string> lines_of(const fs::path& path) {
   return lines;
 }
 
+std::string last_line_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::string last;
+  for (std::string line; std::getline(file, line);) last = line;
+  return last;
+}
+
 /// What a program that failed was given and that may not be so.
 struct GivenValues {
   std::set<std::string> taken;     ///< messages of absent ranks: what it held itself
   std::set<std::string> passed;    ///< barriers behind which it waited for nobody
   std::set<std::string> invented;  ///< operators that read what only kernels would have computed
+  std::string refused;             ///< the last function without an answer, and why; "": none
 };
 
 /// Ranks that gather wait for nobody: copies of this rank's value stand in for the others, also
@@ -335,7 +345,11 @@ void throw_if_failed(const ExecJob& job, const GivenValues& given, const Subproc
   }
   if (end.exit_code == 0) return;
   fail(job,
-       fmt::format("the program ended with exit code {}", end.exit_code),
+       fmt::format("{}the program ended with exit code {}",
+                   given.refused.empty()
+                       ? ""
+                       : fmt::format("the virtual GPU has no answer for {}; ", given.refused),
+                   end.exit_code),
        is_python(job.command)
            ? help_for(given)
            : fmt::format("see its output above; a torch other than {} is only found where the "
@@ -357,7 +371,8 @@ void check_recorder(const ExecJob& job) {
 
 GivenValues given_values(const fs::path& folder, const ProgramProcesses& processes) {
   GivenValues given{.taken = lines_of(folder / kTakenForOwn),
-                    .passed = lines_of(folder / kPassedBarriers)};
+                    .passed = lines_of(folder / kPassedBarriers),
+                    .refused = last_line_of(folder / kRefusedFunctions)};
   for (const ProgramProcess& process : processes.all()) {
     for (const auto& read : process.profile.program->invented_reads) {
       given.invented.insert(read.reader.empty() ? "a copy" : read.reader);

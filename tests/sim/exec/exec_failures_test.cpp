@@ -36,6 +36,14 @@ TEST_F(ExecFailures, ACrashIsToldAfterTheProgramsOwnOutput) {
                     HasSubstr("error: the program ended with exit code 1")));
 }
 
+TEST_F(ExecFailures, AFunctionThatTheVirtualGpuDoesNotHaveIsNamed) {
+  const ProgramResult result = run_program("decomposes.py", {});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error,
+              HasSubstr("error: the virtual GPU has no answer for "
+                        "cusolverDnXgeqrf_bufferSize(): what torch.linalg computes with cuSOLVER"));
+}
+
 TEST_F(ExecFailures, InventedReadsAreNamed) {
   const ProgramResult result = run_program("asserts.py", {});
   EXPECT_EQ(result.exit_code, 2);
