@@ -38,7 +38,8 @@ ProgramFlops program_flops(const RankProfile& profile) {
     if (direction == Direction::kBackward) backward += work.flops * model_share(work, direction);
   }
   constexpr double kAllGradients = 2, kNearly = 0.99;
-  flops.model = forward + std::min(backward, kAllGradients * forward);
+  const double most = trace.differentiates_backward ? backward : kAllGradients * forward;
+  flops.model = forward + std::min(backward, most);
   flops.is_model_known = !is_compiled || backward >= kNearly * kAllGradients * forward;
   return flops;
 }

@@ -8,7 +8,7 @@ namespace estimator {
 struct ProgramFlops {
   double executed = 0;  ///< as they were run
   /// Those of the model: forward, and at most twice as many in backward, because a product has two
-  /// gradients.
+  /// gradients. A backward that is differentiated itself counts whole.
   double model = 0;
   /// False if the rank runs compiled code and not all gradients: what its backward runs again can't
   /// be told from what it computes.

@@ -84,7 +84,7 @@ struct TraceWork {
   /// x and of y.
   /// Of a kernel that no operator launched: the sizes that it was told, in one list, or none.
   std::vector<std::vector<int64_t>> shapes;
-  double flops = 0;  ///< of products and attention: 2 per multiply-add
+  double flops = 0;                  ///< of products and attention: 2 per multiply-add
   bool has_unknown_lengths = false;  ///< attention over sequences whose lengths are taken
   int64_t bytes = 0;
   int64_t threads = 0;  ///< of a kernel, in all blocks
@@ -235,7 +235,8 @@ void visit_fields(Visitor& visit, TraceInput& input) {
 
 struct Trace {
   int64_t iteration = 0;
-  int64_t records = 0;  ///< events that were recorded in the iteration
+  int64_t records = 0;                   ///< events that were recorded in the iteration
+  bool differentiates_backward = false;  ///< a backward made a graph of its own (create_graph)
   std::vector<std::string> modules;
   std::vector<TraceWork> works;
   std::vector<TraceInput> inputs;
@@ -258,6 +259,9 @@ template <class Visitor>
 void visit_fields(Visitor& visit, Trace& trace) {
   visit("iteration", trace.iteration, {"from the end of one optimizer step to the next", kCount});
   visit("records", trace.records, {"events that were recorded in it", kCount});
+  visit("differentiates_backward",
+        trace.differentiates_backward,
+        "a backward made a graph of its own, for gradients of gradients");
   visit("modules", trace.modules, "paths of modules");
   visit("works", trace.works, "distinct works");
   visit("inputs", trace.inputs, "integers on which the program trained its modules");

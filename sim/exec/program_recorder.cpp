@@ -219,6 +219,7 @@ void ProgramRecorder::node_started(const at::RecordFunction& node) {
   tracker_.node_started(node);
   trace_.node_started();
   memory_.node_started();
+  if (at::GradMode::is_enabled()) trace_.backward_is_differentiated();
   backward_runs();
 }
 

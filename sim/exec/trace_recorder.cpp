@@ -178,6 +178,7 @@ void TraceRecorder::forget() {
   const std::lock_guard lock(mutex_);
   ++forgotten_;
   is_complete_ = false;
+  differentiates_backward_ = false;
   events_.clear();
   works_.clear();
   numbers_.clear();
@@ -190,8 +191,7 @@ void TraceRecorder::operator_started(const at::RecordFunction& function, const O
   if (recording_) ++begun_operators;
   traced_operators.push_back({.call = {.op = &op}});
   if (describes_operators() && !op.moves_no_data) {
-    measure_inputs(
-        function.inputs(), traced_operators.back().call, tracker_.read_integers());
+    measure_inputs(function.inputs(), traced_operators.back().call, tracker_.read_integers());
     read_extras(function.inputs(), traced_operators.back());
   }
 }
@@ -270,6 +270,12 @@ void TraceRecorder::model_reads(uint64_t model, int64_t integers) {
   const auto number =
       models_.try_emplace(model, static_cast<int64_t>(models_.size())).first->second;
   ++inputs_[{number, integers}];
+}
+
+void TraceRecorder::backward_is_differentiated() {
+  if (!recording_) return;
+  const std::lock_guard lock(mutex_);
+  differentiates_backward_ = true;
 }
 
 void TraceRecorder::host_updated(int64_t bytes, bool is_fused) {
@@ -525,7 +531,7 @@ std::optional<Trace> TraceRecorder::trace() const {
   std::vector<int64_t> items;
   for (const Event& event : events_) items.push_back(event.item);
   for (const auto& [key, group] : groups_) items[group.event] = whole.number_of(joined(group));
-  Trace trace{.iteration = iteration_};
+  Trace trace{.iteration = iteration_, .differentiates_backward = differentiates_backward_};
   const std::map<int64_t, int64_t> records = places_of_records();
   std::map<ModuleId, int64_t> modules;
   for (std::size_t i = 0; i < events_.size(); ++i) {

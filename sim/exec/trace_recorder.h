@@ -54,6 +54,9 @@ class TraceRecorder {
   /// The outermost module at `model` is called to train on a tensor of so many integers.
   void model_reads(uint64_t model, int64_t integers);
 
+  /// A backward makes a graph of its own.
+  void backward_is_differentiated();
+
   /// An optimizer on the CPU moved so many bytes; `is_fused`: in one pass over its tensors.
   void host_updated(int64_t bytes, bool is_fused);
 
@@ -138,6 +141,7 @@ class TraceRecorder {
   int64_t last_record_ = 0;   // that was seen
   int64_t first_record_ = 0;  // the iteration's: from the first start to the last stop
   int64_t end_record_ = 0;
+  bool differentiates_backward_ = false;
   std::vector<Event> events_;
   std::vector<estimator::TraceWork> works_;
   std::map<std::string, int64_t> numbers_;  // of works, by their text

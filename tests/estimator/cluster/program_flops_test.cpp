@@ -19,6 +19,7 @@ class ProgramFlopsTest : public testing::Test {
     add({.name = name, .bytes_source = BytesSource::kParameters}, Direction::kForward);
   }
   void compiled_kernel() { kernel("triton_poi_fused_add_0"); }
+  void differentiate_backward() { rank_.profile.trace->differentiates_backward = true; }
   ProgramFlops flops() const { return program_flops(rank_.profile); }
 
  private:
@@ -64,6 +65,14 @@ TEST_F(ProgramFlopsTest, OfCompiledCodeWithFrozenWeightsAreNotKnown) {
   EXPECT_TRUE(flops().is_model_known);
   compiled_kernel();
   EXPECT_FALSE(flops().is_model_known);
+}
+
+// Gradients of gradients are no recompute.
+TEST_F(ProgramFlopsTest, OfABackwardThatIsDifferentiatedAreTheModels) {
+  product(Direction::kForward, 100);
+  product(Direction::kBackward, 500);
+  differentiate_backward();
+  EXPECT_EQ(flops().model, 600);
 }
 
 }  // namespace
