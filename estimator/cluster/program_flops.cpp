@@ -27,20 +27,23 @@ bool is_of_compiler(const TraceWork& work) {
 ProgramFlops program_flops(const RankProfile& profile) {
   const Trace& trace = *profile.trace;
   ProgramFlops flops;
-  double forward = 0, backward = 0;
+  double forward = 0, backward = 0, largest = 0;
   bool is_compiled = false;
   for (const TraceLaunch& launch : trace.launches()) {
     const TraceWork& work = trace.work_of(launch);
     const auto direction = static_cast<Direction>(launch.direction);
     flops.executed += work.flops;
     is_compiled = is_compiled || is_of_compiler(work);
-    if (direction == Direction::kForward) forward += work.flops;
+    if (direction == Direction::kForward) {
+      forward += work.flops;
+      largest = std::max(largest, work.flops);
+    }
     if (direction == Direction::kBackward) backward += work.flops * model_share(work, direction);
   }
   constexpr double kAllGradients = 2, kNearly = 0.99;
   const double most = trace.differentiates_backward ? backward : kAllGradients * forward;
   flops.model = forward + std::min(backward, most);
-  flops.is_model_known = !is_compiled || backward >= kNearly * kAllGradients * forward;
+  flops.is_model_known = !is_compiled || backward + largest >= kNearly * kAllGradients * forward;
   return flops;
 }
 

@@ -11,7 +11,7 @@ struct ProgramFlops {
   /// gradients. A backward that is differentiated itself counts whole.
   double model = 0;
   /// False if the rank runs compiled code and not all gradients: what its backward runs again can't
-  /// be told from what it computes.
+  /// be told from what it computes. One product may lack: the model's input needs no gradient.
   bool is_model_known = true;
 };
 

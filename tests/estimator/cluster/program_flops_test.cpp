@@ -58,7 +58,8 @@ TEST_F(ProgramFlopsTest, OfFusedAttentionLeaveOutTheProductThatItsBackwardRunsAg
 }
 
 TEST_F(ProgramFlopsTest, OfCompiledCodeWithFrozenWeightsAreNotKnown) {
-  product(Direction::kForward, 100);
+  product(Direction::kForward, 50);
+  product(Direction::kForward, 50);
   product(Direction::kBackward, 120);
   EXPECT_TRUE(flops().is_model_known);
   kernel("transformer_engine::normalization::rmsnorm_fwd_tuned_kernel");
@@ -73,6 +74,15 @@ TEST_F(ProgramFlopsTest, OfABackwardThatIsDifferentiatedAreTheModels) {
   product(Direction::kBackward, 500);
   differentiate_backward();
   EXPECT_EQ(flops().model, 600);
+}
+
+// Eight layers have 8 products in forward, and in backward 2 each but for the first one.
+TEST_F(ProgramFlopsTest, OfCompiledCodeAreKnownIfTheInputAloneHasNoGradient) {
+  for (int i = 0; i < 8; ++i) product(Direction::kForward, 100);
+  for (int i = 0; i < 15; ++i) product(Direction::kBackward, 100);
+  compiled_kernel();
+  EXPECT_TRUE(flops().is_model_known);
+  EXPECT_EQ(flops().model, 2300);
 }
 
 }  // namespace
