@@ -38,11 +38,13 @@ def path_of(name):
 
 
 def observe(recorder_path):
+    import ast
     import atexit
     import ctypes
     import functools
     import gc
     import json
+    import linecache
     import os
     import pathlib
     import sys
@@ -126,6 +128,17 @@ def observe(recorder_path):
         thread.paths.pop()
         leave()
 
+    def compiled_as(source, original):
+        """Code that tracebacks show as the last line of the original: its call of the module."""
+        line = max(number for *_, number in original.co_lines() if number)
+        text = linecache.getline(original.co_filename, line).rstrip()
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            if hasattr(node, "lineno"):
+                node.lineno = node.end_lineno = line
+                node.col_offset, node.end_col_offset = len(text) - len(text.lstrip()), len(text)
+        return compile(tree, original.co_filename, "exec")
+
     def tell_calls():
         call = modules.Module._wrapped_call_impl
         vars(modules).update(
@@ -136,7 +149,7 @@ def observe(recorder_path):
         )
         # A function is known by identity, and its code by the file that it is of.
         told = {}
-        exec(compile(TOLD_CALL, call.__code__.co_filename, "exec"), told)
+        exec(compiled_as(TOLD_CALL, call.__code__), told)
         call.__code__ = told[call.__name__].__code__
 
     transforms = torch._C._functorch

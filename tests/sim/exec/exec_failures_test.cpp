@@ -36,6 +36,13 @@ TEST_F(ExecFailures, ACrashIsToldAfterTheProgramsOwnOutput) {
                     HasSubstr("error: the program ended with exit code 1")));
 }
 
+TEST_F(ExecFailures, TracebacksShowTheLineOfTorchThatCallsAModule) {
+  const ProgramResult result = run_program("raises.py", {});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error,
+              testing::ContainsRegex(", in _wrapped_call_impl\n    return self._call_impl\\("));
+}
+
 TEST_F(ExecFailures, AFunctionThatTheVirtualGpuDoesNotHaveIsNamed) {
   const ProgramResult result = run_program("decomposes.py", {});
   EXPECT_EQ(result.exit_code, 2);
