@@ -435,7 +435,16 @@ ThreadPlaces& RunTracker::thread(uint64_t id) {
   return threads_.emplace_back(id);
 }
 
+/// An optimizer may step inside a module that calls it: it is no part of that.
 Place RunTracker::place_of(const ThreadPlaces& thread) const {
+  const Place place = place_in_modules(thread);
+  const bool steps = !options_.directions_are_announced &&
+                     phase_direction_ == Direction::kOptimizerStep &&
+                     place.direction == Direction::kForward;
+  return steps ? Place{.module = kRootModule, .direction = phase_direction_} : place;
+}
+
+Place RunTracker::place_in_modules(const ThreadPlaces& thread) const {
   if (!thread.scopes.empty()) return thread.scopes.back().place;
   const ThreadPlaces& main = threads_.front();
   Place place = {.module = kRootModule, .direction = phase_direction_};

@@ -181,6 +181,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   ThreadPlaces& this_thread();
   ThreadPlaces& thread(uint64_t id);
   Place place_of(const ThreadPlaces& thread) const;
+  Place place_in_modules(const ThreadPlaces& thread) const;
   bool follows_operators() const { return recording_ || options_.attribute_memory; }
   void enter(ThreadPlaces& thread, const Scope& scope);
   void leave(ThreadPlaces& thread);

@@ -355,6 +355,19 @@ TEST_F(ExecTrace, CountsEachSequenceOfPackedAttentionWithItsLength) {
   EXPECT_THAT(unknown.output, HasSubstr("attention over sequences whose lengths are not known"));
 }
 
+// The step has one kernel, which updates the only parameter.
+TEST_F(ExecTrace, OfAStepInsideAModuleTellsTheStepApart) {
+  const ProgramResult result = run_program("steps_in_module.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Trace whole = trace(0);
+  std::vector<std::string> modules;
+  for (const estimator::TraceLaunch& launch : whole.launches()) {
+    if (launch.direction != static_cast<int64_t>(estimator::Direction::kOptimizerStep)) continue;
+    modules.push_back(whole.modules[static_cast<std::size_t>(launch.module)]);
+  }
+  EXPECT_THAT(modules, testing::ElementsAre(""));
+}
+
 TEST_F(ExecTrace, OfRanksThatWouldHangSaysWhichCallsWait) {
   const ProgramResult result = run_program(
       "deadlock.py", {"--world-size", "2", "--steps", "2", "--ranks", "0,1"}, {"--its-own-flag"});
