@@ -24,7 +24,7 @@ enum class Kind {
   kGroups,
   kFewInputs,   ///< of a few channels
   kFewOutputs,  ///< a few channels are written
-  kPointwise,   ///< filters of one element: the product as which it is computed
+  kProduct,     ///< filters of one element, and without tensor cores: nothing else is known
   kUsual,
 };
 constexpr std::array<EnumName<Kind>, 7> enum_names(Kind) {
@@ -33,7 +33,7 @@ constexpr std::array<EnumName<Kind>, 7> enum_names(Kind) {
            {Kind::kGroups, "groups"},
            {Kind::kFewInputs, "few_inputs"},
            {Kind::kFewOutputs, "few_outputs"},
-           {Kind::kPointwise, "pointwise"},
+           {Kind::kProduct, "product"},
            {Kind::kUsual, "usual"}}};
 }
 
@@ -77,7 +77,7 @@ Kind kind_of(const ConvolutionShape& shape) {
   constexpr int64_t kFew = 12;
   if (shape.is_pytorchs) return Kind::kPytorchsChannels;
   if (shape.groups > 1) return shape.in == 1 ? Kind::kEachChannel : Kind::kGroups;
-  if (shape.window == 1) return Kind::kPointwise;
+  if (shape.window == 1 || !shape.has_tensor_cores) return Kind::kProduct;
   const bool is_of_x = shape.pass == ConvolutionPass::kBackwardData;
   const int64_t read = is_of_x ? shape.out : shape.in;
   const int64_t written = is_of_x ? shape.in : shape.out;
@@ -91,7 +91,7 @@ double abscissa(Kind kind, const ConvolutionShape& shape) {
   switch (kind) {
     case Kind::kPytorchsChannels:
     case Kind::kEachChannel:
-    case Kind::kPointwise:
+    case Kind::kProduct:
     case Kind::kUsual:
       return static_cast<double>(shape.window);
     case Kind::kGroups:

@@ -22,8 +22,9 @@ constexpr std::array<EnumName<ConvolutionPass>, 3> enum_names(ConvolutionPass) {
 /// y = convolution of x, as the forward names them.
 struct ConvolutionShape {
   ConvolutionPass pass = ConvolutionPass::kForward;
-  bool is_fp32 = false;      ///< else of 16 bits
-  bool is_pytorchs = false;  ///< else cuDNN's
+  bool is_fp32 = false;          ///< else of 16 bits
+  bool has_tensor_cores = true;  ///< 16 bits, or fp32 that may be rounded to TF32
+  bool is_pytorchs = false;      ///< else cuDNN's
   int64_t groups = 1;
   int64_t in = 1;      ///< channels of x, of a group
   int64_t out = 1;     ///< channels of y, of a group

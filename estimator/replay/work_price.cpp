@@ -265,14 +265,16 @@ class PriceList {
   /// Few channels, groups and single channels are not bound by the product's rate.
   WorkPrice convolution(const TraceWork& work, ConvolutionPass pass) const {
     const std::vector<int64_t>& sizes = work.shapes.at(1);
-    const ConvolutionShape shape{.pass = pass,
-                                 .is_fp32 = bytes_of_element(work.dtype) > 2,
-                                 .groups = work.shapes[0][0],
-                                 .in = sizes.at(0),
-                                 .out = sizes.at(1),
-                                 .window = sizes.at(2),
-                                 .inputs = static_cast<double>(sizes.at(3)),
-                                 .outputs = static_cast<double>(sizes.at(4))};
+    const ConvolutionShape shape{
+        .pass = pass,
+        .is_fp32 = bytes_of_element(work.dtype) > 2,
+        .has_tensor_cores = bytes_of_element(work.dtype) <= 2 || work.uses_tf32,
+        .groups = work.shapes[0][0],
+        .in = sizes.at(0),
+        .out = sizes.at(1),
+        .window = sizes.at(2),
+        .inputs = static_cast<double>(sizes.at(3)),
+        .outputs = static_cast<double>(sizes.at(4))};
     return at_convolution_rate(work, shape, product(work));
   }
 

@@ -114,9 +114,8 @@ std::vector<int64_t> lengths_of(c10::ArrayRef<IValue> inputs,
       read(inputs[ends_argument].toTensor()).value_or(std::vector<int64_t>());
   std::vector<int64_t> lengths;
   for (size_t i = 1; i < ends.size(); ++i) lengths.push_back(ends[i] - ends[i - 1]);
-  const bool are_lengths = std::all_of(lengths.begin(), lengths.end(), [](int64_t length) {
-    return length >= 0;
-  });
+  const bool are_lengths =
+      std::all_of(lengths.begin(), lengths.end(), [](int64_t length) { return length >= 0; });
   return are_lengths ? lengths : std::vector<int64_t>();
 }
 
@@ -414,8 +413,7 @@ void measure_inputs(c10::ArrayRef<IValue> inputs, OperatorCall& call, const Read
   call.flops = op.flops == FlopRule::kOutputElements
                    ? static_cast<double>(elements_written_in_place(op, inputs))
                    : product_flops(op, inputs, read);
-  call.has_unknown_lengths =
-      is_packed(op, inputs) && known_sequences(op, inputs, read).empty();
+  call.has_unknown_lengths = is_packed(op, inputs) && known_sequences(op, inputs, read).empty();
   call.bytes = input_bytes(op, inputs);
   call.is_strided = op.is_pointwise && !are_alike(inputs, op.device);
   call.is_misaligned = is_misaligned_product(op, inputs);

@@ -62,8 +62,8 @@ struct OperatorCallHash {
 using ReadIntegers = std::function<std::optional<std::vector<int64_t>>(const at::Tensor&)>;
 
 /// Starts the description of a call: sets shapes and dtype, and the part of FLOPs and bytes that
-/// follows from the inputs. A list of tensors has one shape, its number of elements. `read` is asked
-/// where sequences end that lie one behind the other; if it is empty, that is not known.
+/// follows from the inputs. A list of tensors has one shape, its number of elements. `read` is
+/// asked where sequences end that lie one behind the other; if it is empty, that is not known.
 void measure_inputs(c10::ArrayRef<c10::IValue> inputs,
                     OperatorCall& call,
                     const ReadIntegers& read = {});

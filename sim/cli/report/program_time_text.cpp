@@ -169,7 +169,8 @@ std::string program_time_text(const estimator::ProgramEstimate& estimate) {
                           time.priced_by_memory,
                           time.iteration_seconds) +
          weak_prices_text(
-             "attention over sequences whose lengths are not known: half of a query's keys are taken "
+             "attention over sequences whose lengths are not known: half of a query's keys are "
+             "taken "
              "to be those of a mean sequence, half those of the longest",
              time.unknown_lengths,
              time.iteration_seconds) +

@@ -68,6 +68,13 @@ TEST(ConvolutionRate, OfManyChannelsIsThatOfTheProduct) {
   EXPECT_EQ(convolution_rate(usual, h200()).slowdown, 1);
 }
 
+TEST(ConvolutionRate, OfFewChannelsIsKnownOnTensorCoresAlone) {
+  ConvolutionShape image{.is_fp32 = true, .in = 3, .out = 64, .window = 49, .outputs = 1e6};
+  EXPECT_GT(convolution_rate(image, h200()).multiply_adds_per_second, 0);
+  image.has_tensor_cores = false;
+  EXPECT_EQ(convolution_rate(image, h200()).multiply_adds_per_second, 0);
+}
+
 TEST(ConvolutionRate, FollowsTheMultiprocessors) {
   const ConvolutionShape shape = each_channel(ConvolutionPass::kForward, true);
   const Gpu& a100 = *find_gpu("a100-sxm-80");
