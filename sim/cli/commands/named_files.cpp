@@ -23,7 +23,7 @@ using estimator::UserError;
 constexpr const char* kFile = "FILE";
 constexpr const char* kFolder = "DIR";
 
-struct NamedFile {
+struct FileOfCommand {
   std::string label;  ///< "--output p1.json"
   fs::path path;      ///< without links and dots
   bool is_written = false;
@@ -51,8 +51,8 @@ fs::path resolved(const std::string& name) {
   return fs::weakly_canonical(fs::absolute(name, ignored), ignored);
 }
 
-std::vector<NamedFile> named_files(const CLI::App& app) {
-  std::vector<NamedFile> files;
+std::vector<FileOfCommand> named_files(const CLI::App& app) {
+  std::vector<FileOfCommand> files;
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0 || !may_name_a_file(*option)) continue;
     const bool is_written = writes_a_file(*option);
@@ -69,7 +69,7 @@ std::vector<NamedFile> named_files(const CLI::App& app) {
 }
 
 /// Folders of a command hold the profiles of its ranks.
-bool is_lost(const NamedFile& written, const NamedFile& other) {
+bool is_lost(const FileOfCommand& written, const FileOfCommand& other) {
   if (written.path.empty() || &written == &other) return false;
   if (!other.is_folder) return written.path == other.path;
   return written.path.parent_path() == other.path &&
@@ -79,11 +79,12 @@ bool is_lost(const NamedFile& written, const NamedFile& other) {
 }  // namespace
 
 void refuse_files_named_twice(const CLI::App& app) {
-  const std::vector<NamedFile> files = named_files(app);
-  for (const NamedFile& written : files) {
+  const std::vector<FileOfCommand> files = named_files(app);
+  for (const FileOfCommand& written : files) {
     if (!written.is_written) continue;
-    const auto other = std::find_if(
-        files.begin(), files.end(), [&](const NamedFile& file) { return is_lost(written, file); });
+    const auto other = std::find_if(files.begin(), files.end(), [&](const FileOfCommand& file) {
+      return is_lost(written, file);
+    });
     if (other == files.end()) continue;
     throw UserError({.what = "one file would be written over another of the same command",
                      .where = fmt::format("{} and {}", written.label, other->label),

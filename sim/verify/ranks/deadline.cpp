@@ -2,15 +2,26 @@
 
 #include <unistd.h>
 
-#include <cstdio>
+#include <exception>
+#include <string>
 #include <utility>
+
+#include "estimator/base/machine.h"
 
 namespace sim {
 
+namespace {
+
+std::string errors_of_process;
+
+}  // namespace
+
+void write_end_to(std::string errors_file) { errors_of_process = std::move(errors_file); }
+
 void end_process(const estimator::Problem& problem) {
-  std::fputs(estimator::to_text({problem}).c_str(), stderr);
-  std::fflush(stderr);
-  _exit(static_cast<int>(estimator::ExitCode::kMachineLacks));
+  const estimator::UserError error(problem, estimator::ExitCode::kMachineLacks);
+  _exit(
+      static_cast<int>(estimator::tell_failure(std::make_exception_ptr(error), errors_of_process)));
 }
 
 Deadline::Deadline(std::chrono::milliseconds time, estimator::Problem problem)

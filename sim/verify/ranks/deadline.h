@@ -4,11 +4,16 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <thread>
 
 #include "estimator/base/errors.h"
 
 namespace sim {
+
+/// Where end_process() writes its problem, too; see tell_failure(). Called before there are
+/// threads.
+void write_end_to(std::string errors_file);
 
 /// Prints the problem and ends the process at once with exit code 3 (this machine lacks something).
 [[noreturn]] void end_process(const estimator::Problem& problem);

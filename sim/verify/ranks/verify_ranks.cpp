@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/rank/child_processes.h"
+#include "sim/verify/ranks/deadline.h"
 #include "sim/verify/ranks/whole_model.h"
 
 namespace sim {
@@ -68,6 +69,7 @@ bool is_verdict(const ChildProcesses::Ended& ended) {
 
 /// Starts the ranks and waits for all of them; the first that fails ends the others.
 ExitCode run_seats(const Plan& plan, const std::vector<WorldSeat>& seats, const VerifyJob& job) {
+  write_end_to(job.errors_file);
   ChildProcesses processes(job.errors_file);
   for (const WorldSeat& seat : seats) {
     processes.start(fmt::format("rank {}", seat.rank), [&] {

@@ -162,8 +162,8 @@ TEST(LaunchCost, OfASlowerHostIsLargerOnTheHostAlone) {
   EXPECT_EQ(grace.kernel_seconds, usual.kernel_seconds);
   // The host on which programs were measured takes 20.06 us.
   EXPECT_NEAR(grace.host_call_seconds / usual.host_call_seconds, 37.08 / 20.06, 1e-2);
-  EXPECT_EQ(grace.host_operator_seconds / usual.host_operator_seconds,
-            grace.host_call_seconds / usual.host_call_seconds);
+  EXPECT_DOUBLE_EQ(grace.host_operator_seconds / usual.host_operator_seconds,
+                   grace.host_call_seconds / usual.host_call_seconds);
 }
 
 // 1 TB over 3.352 TB/s x 0.886.

@@ -70,7 +70,8 @@ TEST_F(ExecMachine, RunsCudnnsConvolutionsNormsAndRecurrentLayers) {
   // 4 images of 32 x 32, 8 channels out, 3 channels under 9 places of the filter.
   EXPECT_THAT(profile(0).trace->works,
               Contains(Field(&estimator::TraceWork::shapes,
-                             ElementsAre(ElementsAre(1, 4 * 32 * 32, 8, 3 * 9)))));
+                             ElementsAre(ElementsAre(1, 4 * 32 * 32, 8, 3 * 9),
+                                         ElementsAre(3, 8, 9, 4 * 3 * 32 * 32, 4 * 8 * 32 * 32)))));
 }
 
 TEST_F(ExecMachine, TransformsByFourier) {

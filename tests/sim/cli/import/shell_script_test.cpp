@@ -181,11 +181,13 @@ TEST(ShellScript, BoundsWhatAScriptMayAskFor) {
   for (int i = 0; i < 40; ++i) doubling += "A=$A$A\n";
   EXPECT_THROW(script(doubling), estimator::UserError);
   EXPECT_THROW(script(std::string(1000, '{') + std::string(1000, '(')), estimator::UserError);
-  for (const char* piece : {"1?1:", "1?", "(", "-", "X=", "1**", "!"}) {
+  const auto repeated = [](const char* piece) {
     std::string sum = "((";
     for (int i = 0; i < 100'000; ++i) sum += piece;
-    script(sum + "1))");
-  }
+    return sum + "1))";
+  };
+  for (const char* piece : {"1?1:", "1?", "-", "X=", "1**", "!"}) script(repeated(piece));
+  EXPECT_THROW(script(repeated("(")), estimator::UserError);  // subshells, as no sum is closed
   std::string test = "[[ ";
   for (int i = 0; i < 100'000; ++i) test += "! ( ";
   script(test + "x ]]");
