@@ -216,6 +216,7 @@ std::optional<bool> double_bracket_holds(string_view text, TestSubject subject) 
 
 std::optional<bool> bracket_holds(const std::vector<std::string>& raw_words, TestSubject subject) {
   std::vector<TestWord> words;
+  words.reserve(raw_words.size());
   for (const std::string& raw : raw_words) {
     words.push_back({subject.expansion.tested_word(raw), true});
   }
