@@ -33,7 +33,7 @@ struct RankTime {
   double exposed_communication_seconds = 0;  ///< NCCL alone is at work
   double idle_seconds = 0;                   ///< nothing is at work
   double host_seconds = 0;  ///< the host's issuing, by published costs, without updates on the CPU
-  double measured_host_seconds = 0;  ///< the same, on the machine that ran the program
+  double measured_host_seconds = 0;  ///< the same, on the machine that ran it, with the recording
   BoardUse board;
   std::vector<WorkTerm> terms;
 };

@@ -29,7 +29,7 @@ TitledTable rank_table(const ProgramTime& time) {
                {"exposed communication"},
                {"idle"},
                {"host issues"},
-               {"(measured here)"}});
+               {"(here, with the recording)"}});
   for (const RankTime& rank : time.ranks) {
     table.add_row({std::to_string(rank.rank),
                    format_duration(rank.computation_seconds),

@@ -135,11 +135,12 @@ bool is_in_memory(const Node& node) {
          node.number(kTensorIsByValue) == 0;
 }
 
-bool reads_or_writes_memory(const Node& operation) {
+/// A tensor in memory with a number for each key; the logarithms of the sums have one for a query.
+bool has_number_for_each_key(const Node& operation) {
   return std::any_of(
       operation.attributes.begin(), operation.attributes.end(), [](const Attribute& attribute) {
         return std::any_of(attribute.nodes.begin(), attribute.nodes.end(), [](const NodePtr& node) {
-          return is_in_memory(*node);
+          return is_in_memory(*node) && shape_of(*node).dims.back() > 1;
         });
       });
 }
@@ -148,7 +149,7 @@ bool reads_or_writes_memory(const Node& operation) {
 void describe(const Node& operation, onerank_virtual_gpu_attention& attention) {
   // Only masks of a diagonal compare in this way: those of padding ask for less.
   if (is_pointwise(operation, kPointwiseCompareGreaterOrEqual)) attention.is_causal = 1;
-  if (is_pointwise(operation, kPointwiseAdd) && reads_or_writes_memory(operation)) {
+  if (is_pointwise(operation, kPointwiseAdd) && has_number_for_each_key(operation)) {
     attention.has_mask = 1;
   }
   if (operation.kind == Kind::kRngOperation) attention.has_dropout = 1;

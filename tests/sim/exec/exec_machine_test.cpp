@@ -1,6 +1,11 @@
 // What a program finds on the virtual machine beside the devices: NVIDIA's management library, a
 // way to meet, attention, Triton.
 
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/sim/exec/exec_program.h"
 
 namespace sim {
@@ -53,6 +58,23 @@ TEST_F(ExecMachine, TakesCudnnsAttentionWhereTheProgramAsksForIt) {
                              HasSubstr("cudnn_generated_fort_native_sdpa_flash_bprop"))));
   // Two products of 128 queries with 128 keys, four heads of width 64, half of them masked.
   EXPECT_THAT(works, Contains(Field(&estimator::TraceWork::flops, 2.0 * 4 * 128 * 128 * 64)));
+}
+
+TEST_F(ExecMachine, KnowsAttentionWithATensorAsMaskAndWithDropout) {
+  const ProgramResult result = run_program("attention_extras.py", {});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  using Extras = std::pair<bool, bool>;  // mask, dropout
+  std::map<std::string, std::vector<Extras>> found;
+  const std::vector<estimator::TraceWork> works = profile(0).trace->works;
+  for (const estimator::TraceWork& work : works) {
+    const std::string& name = work.operator_name;
+    if (work.flops == 0 || name.find("cudnn_attention") == name.npos) continue;
+    found[name].emplace_back(work.has_mask, work.has_dropout);
+  }
+  const auto each =
+      testing::UnorderedElementsAre(Extras(false, false), Extras(true, false), Extras(false, true));
+  EXPECT_THAT(found["aten::_scaled_dot_product_cudnn_attention"], each);
+  EXPECT_THAT(found["aten::_scaled_dot_product_cudnn_attention_backward"], each);
 }
 
 TEST_F(ExecMachine, NamesAttentionOfFlashAttn) {
