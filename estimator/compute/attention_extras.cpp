@@ -1,9 +1,10 @@
 #include "estimator/compute/attention_extras.h"
 
 #include <algorithm>
-#include <string>
+#include <string_view>
 #include <vector>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/database.h"
 
 namespace onerank_data {
@@ -35,11 +36,10 @@ const std::vector<ExtrasRow>& extras_rows() {
 
 }  // namespace
 
-double attention_slowdown(std::string_view operator_name, const AttentionExtras& extras) {
+double attention_slowdown(const std::string& operator_name, const AttentionExtras& extras) {
   const auto& rows = extras_rows();
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const ExtrasRow& candidate) {
-    const auto& names = candidate.operators;
-    return std::find(names.begin(), names.end(), operator_name) != names.end();
+    return contains(candidate.operators, operator_name);
   });
   if (row == rows.end()) return 1;
   return (extras.mask ? row->mask : 1) * (extras.dropout ? row->dropout : 1);

@@ -2,7 +2,7 @@
 // of its weights (data/attention_extras.json). Both are work of the multiprocessors.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 namespace estimator {
 
@@ -13,6 +13,6 @@ struct AttentionExtras {
 
 /// Over the time without them; 1 for operators of which nothing is known. `operator_name` is
 /// PyTorch's, of the forward or of the backward.
-double attention_slowdown(std::string_view operator_name, const AttentionExtras& extras);
+double attention_slowdown(const std::string& operator_name, const AttentionExtras& extras);
 
 }  // namespace estimator

@@ -1,6 +1,7 @@
 #include "estimator/compute/convolution_rate.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/database.h"
+#include "estimator/base/enum_names.h"
 #include "estimator/base/interpolate.h"
 
 namespace onerank_data {

@@ -4,20 +4,12 @@
 // and gradients of filters.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
-#include "estimator/base/enum_names.h"
 #include "estimator/hardware/hardware.h"
+#include "estimator/profile/trace.h"
 
 namespace estimator {
-
-enum class ConvolutionPass { kForward, kBackwardData, kBackwardFilter };
-constexpr std::array<EnumName<ConvolutionPass>, 3> enum_names(ConvolutionPass) {
-  return {{{ConvolutionPass::kForward, "forward"},
-           {ConvolutionPass::kBackwardData, "backward_data"},
-           {ConvolutionPass::kBackwardFilter, "backward_filter"}}};
-}
 
 /// y = convolution of x, as the forward names them.
 struct ConvolutionShape {

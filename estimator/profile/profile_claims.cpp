@@ -140,7 +140,7 @@ void check_work(const TraceWork& work,
   }
   if (work.kind == WorkKind::kProduct) {
     constexpr std::size_t kOfProduct = 4, kOfConvolution = 5;
-    const bool is_convolution = is_convolution_name(work.name);
+    const bool is_convolution = convolution_pass(work.name).has_value();
     claims.require(work.shapes.size() == (is_convolution ? 2 : 1) &&
                        work.shapes[0].size() == kOfProduct &&
                        (!is_convolution || work.shapes[1].size() == kOfConvolution),

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,13 +45,22 @@ constexpr std::array<EnumName<BytesSource>, 4> enum_names(BytesSource) {
            {BytesSource::kNothing, "nothing"}}};
 }
 
-/// Names of products of cuDNN.
-inline constexpr const char* kConvolutionForward = "cudnn_convolution_forward";
-inline constexpr const char* kConvolutionBackwardData = "cudnn_convolution_backward_data";
-inline constexpr const char* kConvolutionBackwardFilter = "cudnn_convolution_backward_filter";
-inline bool is_convolution_name(std::string_view name) {
-  return name == kConvolutionForward || name == kConvolutionBackwardData ||
-         name == kConvolutionBackwardFilter;
+enum class ConvolutionPass { kForward, kBackwardData, kBackwardFilter };
+constexpr std::array<EnumName<ConvolutionPass>, 3> enum_names(ConvolutionPass) {
+  return {{{ConvolutionPass::kForward, "forward"},
+           {ConvolutionPass::kBackwardData, "backward_data"},
+           {ConvolutionPass::kBackwardFilter, "backward_filter"}}};
+}
+
+/// Begins the names of cuDNN's products.
+inline constexpr std::string_view kConvolution = "cudnn_convolution_";
+inline std::string convolution_name(ConvolutionPass pass) {
+  return std::string(kConvolution) + to_string(pass);
+}
+/// Of a product with this name; none if it is cuBLAS's.
+inline std::optional<ConvolutionPass> convolution_pass(std::string_view name) {
+  if (!name.starts_with(kConvolution)) return std::nullopt;
+  return value_named<ConvolutionPass>(name.substr(kConvolution.size()));
 }
 
 inline constexpr const char* kHostToDevice = "host_to_device";

@@ -31,14 +31,6 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Of a convolution.
-std::optional<ConvolutionPass> pass_of(const TraceWork& work) {
-  if (work.name == kConvolutionForward) return ConvolutionPass::kForward;
-  if (work.name == kConvolutionBackwardData) return ConvolutionPass::kBackwardData;
-  if (work.name == kConvolutionBackwardFilter) return ConvolutionPass::kBackwardFilter;
-  return std::nullopt;
-}
-
 /// Of a kernel with which PyTorch convolves each channel with its own filter, from the sizes of its
 /// operator's inputs: x and the filters, or the gradient of y, x and the filters.
 std::optional<ConvolutionShape> depthwise_of(const TraceWork& work) {
@@ -154,7 +146,7 @@ class PriceList {
       case WorkKind::kKernel:
         return kernel(work);
       case WorkKind::kProduct:
-        if (const auto pass = pass_of(work)) return convolution(work, *pass);
+        if (const auto pass = convolution_pass(work.name)) return convolution(work, *pass);
         return product(work);
       case WorkKind::kCopy:
         return copy(work);
@@ -265,16 +257,16 @@ class PriceList {
   /// Few channels, groups and single channels are not bound by the product's rate.
   WorkPrice convolution(const TraceWork& work, ConvolutionPass pass) const {
     const std::vector<int64_t>& sizes = work.shapes.at(1);
-    const ConvolutionShape shape{
-        .pass = pass,
-        .is_fp32 = bytes_of_element(work.dtype) > 2,
-        .has_tensor_cores = bytes_of_element(work.dtype) <= 2 || work.uses_tf32,
-        .groups = work.shapes[0][0],
-        .in = sizes.at(0),
-        .out = sizes.at(1),
-        .window = sizes.at(2),
-        .inputs = static_cast<double>(sizes.at(3)),
-        .outputs = static_cast<double>(sizes.at(4))};
+    const bool is_fp32 = bytes_of_element(work.dtype) > 2;
+    const ConvolutionShape shape{.pass = pass,
+                                 .is_fp32 = is_fp32,
+                                 .has_tensor_cores = !is_fp32 || work.uses_tf32,
+                                 .groups = work.shapes[0][0],
+                                 .in = sizes.at(0),
+                                 .out = sizes.at(1),
+                                 .window = sizes.at(2),
+                                 .inputs = static_cast<double>(sizes.at(3)),
+                                 .outputs = static_cast<double>(sizes.at(4))};
     return at_convolution_rate(work, shape, product(work));
   }
 

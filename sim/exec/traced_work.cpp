@@ -1,5 +1,6 @@
 #include "sim/exec/traced_work.h"
 
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -8,6 +9,7 @@
 namespace sim {
 
 using estimator::BytesSource;
+using estimator::ConvolutionPass;
 using estimator::TraceWork;
 using estimator::WorkKind;
 
@@ -42,19 +44,18 @@ const char* direction_name(int cuda_memcpy_kind) {
   return estimator::kDeviceToDevice;
 }
 
-/// null: none.
-const char* convolution_name(onerank_virtual_gpu_convolution convolution) {
+std::optional<ConvolutionPass> pass_of(onerank_virtual_gpu_convolution convolution) {
   switch (convolution) {
     case ONERANK_VIRTUAL_GPU_CONVOLUTION_FORWARD:
-      return estimator::kConvolutionForward;
+      return ConvolutionPass::kForward;
     case ONERANK_VIRTUAL_GPU_CONVOLUTION_BACKWARD_DATA:
-      return estimator::kConvolutionBackwardData;
+      return ConvolutionPass::kBackwardData;
     case ONERANK_VIRTUAL_GPU_CONVOLUTION_BACKWARD_FILTER:
-      return estimator::kConvolutionBackwardFilter;
+      return ConvolutionPass::kBackwardFilter;
     case ONERANK_VIRTUAL_GPU_NO_CONVOLUTION:
-      return nullptr;
+      return std::nullopt;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -82,8 +83,8 @@ TraceWork product_work(const onerank_virtual_gpu_product& product) {
   constexpr int kVectorBytes = 16;
   // cuBLAS is column-major: the product that PyTorch asked for is the transposed one.
   std::vector<std::vector<int64_t>> shapes = {{product.batch, product.n, product.m, product.k}};
-  const char* convolution = convolution_name(product.convolution);
-  if (convolution != nullptr) {
+  const std::optional<ConvolutionPass> pass = pass_of(product.convolution);
+  if (pass) {
     shapes.push_back({product.channels_in,
                       product.channels_out,
                       product.window,
@@ -91,7 +92,7 @@ TraceWork product_work(const onerank_virtual_gpu_product& product) {
                       product.outputs});
   }
   return {.kind = WorkKind::kProduct,
-          .name = convolution != nullptr ? convolution : "cublas",
+          .name = pass ? estimator::convolution_name(*pass) : "cublas",
           .dtype = dtype_name(product.type),
           .result_dtype = dtype_name(product.result_type),
           .shapes = std::move(shapes),

@@ -147,13 +147,12 @@ std::vector<Sequence> known_sequences(const OperatorTraits& op,
 /// Those that attention goes over; of equal ones, or of unknown ones, a single one.
 std::vector<Sequence> sequences_of(const OperatorTraits& op,
                                    c10::ArrayRef<IValue> inputs,
-                                   const ReadIntegers& read) {
+                                   const std::vector<Sequence>& known) {
+  if (!known.empty()) return known;
   const int64_t dim = op.heads_before_sequence ? -2 : -3;
   const auto keys = static_cast<double>(inputs[op.first_operand + 1].toTensor().size(dim));
   const auto queries = static_cast<double>(inputs[op.first_operand].toTensor().size(dim));
   if (!is_packed(op, inputs)) return {{.queries = queries, .keys = keys}};
-  std::vector<Sequence> known = known_sequences(op, inputs, read);
-  if (!known.empty()) return known;
   const double usual = keys_of_usual_query(op, inputs, keys);
   return {{.queries = usual, .keys = usual}};
 }
@@ -202,7 +201,7 @@ double keys_met(const OperatorTraits& op,
 /// as values.
 double attention_flops(const OperatorTraits& op,
                        c10::ArrayRef<IValue> inputs,
-                       const ReadIntegers& read,
+                       const std::vector<Sequence>& known,
                        int products_of_keys,
                        int products_of_values) {
   const at::Tensor& query = inputs[op.first_operand].toTensor();
@@ -211,7 +210,7 @@ double attention_flops(const OperatorTraits& op,
   const auto query_rows = static_cast<double>(query.numel()) / static_cast<double>(query.size(-1));
   const auto widths =
       static_cast<double>(products_of_keys * key.size(-1) + products_of_values * value.size(-1));
-  return 2.0 * query_rows * keys_met(op, inputs, sequences_of(op, inputs, read)) * widths;
+  return 2.0 * query_rows * keys_met(op, inputs, sequences_of(op, inputs, known)) * widths;
 }
 
 /// Of each matrix (the last two dims), the dim in which it is contiguous and the steps to the next
@@ -239,7 +238,7 @@ bool is_misaligned_product(const OperatorTraits& op, c10::ArrayRef<IValue> input
 
 double product_flops(const OperatorTraits& op,
                      c10::ArrayRef<IValue> inputs,
-                     const ReadIntegers& read) {
+                     const std::vector<Sequence>& known) {
   switch (op.flops) {
     case FlopRule::kOutputElements:
       return 0;
@@ -247,9 +246,9 @@ double product_flops(const OperatorTraits& op,
       return matrix_product_flops(inputs[op.first_operand].toTensor(),
                                   inputs[op.first_operand + 1].toTensor());
     case FlopRule::kAttentionForward:
-      return attention_flops(op, inputs, read, 1, 1);
+      return attention_flops(op, inputs, known, 1, 1);
     case FlopRule::kAttentionBackward:
-      return attention_flops(op, inputs, read, 3, 2);
+      return attention_flops(op, inputs, known, 3, 2);
   }
   return 0;
 }
@@ -410,10 +409,13 @@ void measure_inputs(c10::ArrayRef<IValue> inputs, OperatorCall& call, const Read
     append_shape(inputs[i], call.flat_shapes);
     if (call.dtype == c10::ScalarType::Undefined) call.dtype = dtype_of(inputs[i]);
   }
+  const bool has_packed = is_packed(op, inputs);
+  const std::vector<Sequence> known =
+      has_packed ? known_sequences(op, inputs, read) : std::vector<Sequence>();
   call.flops = op.flops == FlopRule::kOutputElements
                    ? static_cast<double>(elements_written_in_place(op, inputs))
-                   : product_flops(op, inputs, read);
-  call.has_unknown_lengths = is_packed(op, inputs) && known_sequences(op, inputs, read).empty();
+                   : product_flops(op, inputs, known);
+  call.has_unknown_lengths = has_packed && known.empty();
   call.bytes = input_bytes(op, inputs);
   call.is_strided = op.is_pointwise && !are_alike(inputs, op.device);
   call.is_misaligned = is_misaligned_product(op, inputs);

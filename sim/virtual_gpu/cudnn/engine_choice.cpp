@@ -1,5 +1,7 @@
 #include "sim/virtual_gpu/cudnn/engine_choice.h"
 
+#include <array>
+
 namespace virtual_gpu::cudnn {
 namespace {
 
@@ -46,9 +48,21 @@ int64_t filter_copy_bytes(const TensorShape& filter) {
   return (bytes == 0 ? filter.bytes() : bytes) / out * read;
 }
 
+struct CopiedTensor {
+  const TensorShape& shape;
+  int64_t bytes;  ///< of the copy; 0: none
+};
+
+std::array<CopiedTensor, 3> copied_tensors(const Convolution& convolution) {
+  return {{{convolution.x, copy_bytes(convolution.x)},
+           {convolution.w, filter_copy_bytes(convolution.w)},
+           {convolution.y, copy_bytes(convolution.y)}}};
+}
+
 int64_t workspace_bytes(const Convolution& convolution) {
-  return kHeaderBytes + copy_bytes(convolution.x) + filter_copy_bytes(convolution.w) +
-         copy_bytes(convolution.y);
+  int64_t bytes = kHeaderBytes;
+  for (const CopiedTensor& copied : copied_tensors(convolution)) bytes += copied.bytes;
+  return bytes;
 }
 
 bool is_product_as_it_lies(const Convolution& convolution) {
@@ -80,12 +94,10 @@ bool is_depthwise(const Convolution& convolution) {
 std::vector<LayoutCopy> layout_copies(const Convolution& convolution) {
   std::vector<LayoutCopy> copies;
   if (is_depthwise(convolution) || is_product_as_it_lies(convolution)) return copies;
-  const auto add = [&](const TensorShape& shape, int64_t copied) {
-    if (copied > 0) copies.push_back({layout_kernel(shape), shape.bytes() + copied});
-  };
-  add(convolution.x, copy_bytes(convolution.x));
-  add(convolution.w, filter_copy_bytes(convolution.w));
-  add(convolution.y, copy_bytes(convolution.y));
+  for (const CopiedTensor& copied : copied_tensors(convolution)) {
+    if (copied.bytes == 0) continue;
+    copies.push_back({layout_kernel(copied.shape), copied.shape.bytes() + copied.bytes});
+  }
   return copies;
 }
 

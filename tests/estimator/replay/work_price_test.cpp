@@ -66,7 +66,7 @@ TEST_F(WorkPriceTest, OfTf32HasTheShareOfItsPeakThatBf16Has) {
 // The first layer of a ResNet, 64 images, took 387 us on an H200 where its product takes 57.
 TEST_F(WorkPriceTest, OfAConvolutionIsThatOfItsKind) {
   TraceWork images{.kind = WorkKind::kProduct,
-                   .name = kConvolutionForward,
+                   .name = convolution_name(ConvolutionPass::kForward),
                    .dtype = "BFloat16",
                    .result_dtype = "BFloat16",
                    .shapes = {{1, 802816, 64, 147}, {3, 64, 49, 9633792, 51380224}},
