@@ -57,8 +57,8 @@ class AllocatorFollower {
   /// The devices that did so.
   std::vector<int64_t> backward_devices() const;
 
-  /// The device that is followed; -1 before one was used.
-  int device() const { return device_; }
+  /// The device that is followed; the first one before any was used.
+  int device() const { return device_ == kNoDevice ? 0 : device_.load(); }
   /// All other devices that were used.
   std::vector<estimator::OtherDevice> other_devices() const;
   /// The peaks of the whole run, even if the program resets the allocator's own peaks.

@@ -119,24 +119,34 @@ void CollectiveLog::add(const onerank_nccl_call& call, bool in_iteration) {
     communicator.rank_stride = stride_of(group->ranks);
     communicator.first_rank = communicator.rank_stride > 0 ? group->ranks.front() : -1;
   }
-  Count& count = calls_[{
-      call.communicator, call.kind, call.dtype, static_cast<int64_t>(call.bytes), call.peer}];
-  ++count.total;
-  if (in_iteration) ++count.in_iteration;
+  const Key key{
+      call.communicator, call.kind, call.dtype, static_cast<int64_t>(call.bytes), call.peer};
+  ++all_[key];
+  if (in_iteration) ++iteration_[key];
+}
+
+CollectiveLog::Counts CollectiveLog::iteration() const {
+  const std::lock_guard lock(mutex_);
+  return iteration_;
 }
 
 void CollectiveLog::forget_iteration() {
   const std::lock_guard lock(mutex_);
-  for (auto& [key, count] : calls_) count.in_iteration = 0;
+  iteration_.clear();
 }
 
-std::vector<estimator::CommunicatorRecord> CollectiveLog::records() const {
+std::vector<estimator::CommunicatorRecord> CollectiveLog::records(const Counts& iteration) const {
   const std::lock_guard lock(mutex_);
   auto communicators = communicators_;
-  for (const auto& [key, count] : calls_) {
+  for (const auto& [key, total] : all_) {
+    const auto counted = iteration.find(key);
     communicators.at(key.communicator)
-        .calls.push_back(
-            {key.kind, key.dtype, key.bytes, key.peer, count.total, count.in_iteration});
+        .calls.push_back({key.kind,
+                          key.dtype,
+                          key.bytes,
+                          key.peer,
+                          total,
+                          counted == iteration.end() ? 0 : counted->second});
   }
   std::vector<estimator::CommunicatorRecord> records;
   records.reserve(communicators.size());

@@ -40,18 +40,7 @@ bool is_reduction(std::string_view kind);
 /// Thread-safe.
 class CollectiveLog {
  public:
-  /// Counts a call under the name of its process group. `in_iteration` says that it belongs to the
-  /// recorded iteration.
-  void add(const onerank_nccl_call& call, bool in_iteration);
-
-  /// The iteration whose calls were counted is not the recorded one.
-  void forget_iteration();
-
-  std::vector<estimator::CommunicatorRecord> records() const;
-  /// Where the communicator with this number stands among the records.
-  int64_t place_of(int64_t communicator) const;
-
- private:
+  /// Calls that are alike.
   struct Key {
     int communicator;
     std::string kind;
@@ -60,14 +49,27 @@ class CollectiveLog {
     int peer;
     auto operator<=>(const Key&) const = default;
   };
-  struct Count {
-    int64_t total = 0;
-    int64_t in_iteration = 0;
-  };
+  using Counts = std::map<Key, int64_t>;
 
+  /// Counts a call under the name of its process group. `in_iteration` says that it belongs to the
+  /// recorded iteration.
+  void add(const onerank_nccl_call& call, bool in_iteration);
+
+  /// The calls of the recorded iteration until now.
+  Counts iteration() const;
+  /// The iteration whose calls were counted is not the recorded one.
+  void forget_iteration();
+
+  /// Of all calls, those of `iteration` counted apart.
+  std::vector<estimator::CommunicatorRecord> records(const Counts& iteration) const;
+  /// Where the communicator with this number stands among the records.
+  int64_t place_of(int64_t communicator) const;
+
+ private:
   mutable std::mutex mutex_;
   std::map<int, estimator::CommunicatorRecord> communicators_;
-  std::map<Key, Count> calls_;
+  Counts all_;
+  Counts iteration_;
 };
 
 }  // namespace sim

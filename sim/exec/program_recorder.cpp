@@ -6,60 +6,21 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <functional>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
-#include "estimator/base/document.h"
 #include "estimator/base/files.h"
-#include "estimator/base/units.h"
-#include "estimator/profile/own_limit.h"
-#include "estimator/profile/products.h"
-#include "sim/exec/absent_answers.h"
 #include "sim/exec/barriers.h"
-#include "sim/exec/count_reads.h"
-#include "sim/exec/launched_kernels.h"
 #include "sim/exec/memory_report.h"
 #include "sim/exec/program_callbacks.h"
 #include "sim/exec/program_device.h"
 #include "sim/exec/python.h"
-#include "sim/tracking/attribution.h"
-#include "sim/tracking/operator_call.h"
-#include "sim/tracking/torch_version.h"
+#include "sim/exec/running_operators.h"
 
 namespace sim {
 namespace {
 
 using estimator::Direction;
-using estimator::PhaseRecord;
-using estimator::ProgramRecord;
-using estimator::RankProfile;
-
-struct RunningOperator {
-  const char* name;
-  bool is_sized_by_values;
-};
-/// On this thread, outermost first.
-thread_local std::vector<RunningOperator> running_operators;
-/// The innermost of them reads counts.
-thread_local bool counts_are_read = false;
-/// What the last operator that may read counts reads them from.
-thread_local std::string counted_tensor;
-
-/// Whether what runs makes a tensor whose size is a matter of values on the device.
-bool sizes_by_values() {
-  return std::any_of(running_operators.begin(),
-                     running_operators.end(),
-                     [](const RunningOperator& op) { return op.is_sized_by_values; });
-}
-
-/// Whether what runs are PyTorch's own kernels: what they write follows from their operator.
-bool runs_own_kernels() {
-  return !running_operators.empty() &&
-         std::string_view(running_operators.back().name).starts_with("aten::");
-}
 
 bool is_step(const std::string& phase) { return phase.ends_with(".optimizer_step"); }
 
@@ -87,16 +48,6 @@ int64_t number_of(const char* variable, int64_t otherwise) {
   char* end = nullptr;
   const int64_t value = std::strtoll(text, &end, 10);
   return end != text && *end == '\0' && value >= 0 ? value : otherwise;
-}
-
-/// That of the first one before any was used.
-int device_index(const AllocatorFollower& memory) { return std::max(0, memory.device()); }
-
-int64_t bytes_of(const std::vector<estimator::PeakAllocation>& allocations) {
-  return std::accumulate(
-      allocations.begin(), allocations.end(), int64_t{0}, [](int64_t sum, const auto& block) {
-        return sum + block.bytes;
-      });
 }
 
 estimator::LastingMemory lasting_memory(const char* category, const std::string& parameter) {
@@ -139,6 +90,11 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
     run_script_soon((library.parent_path() / "observe.py").string(),
                     {{"recorder_path", library.string()}});
   }
+  watch_nccl();
+  if (gpu_ && settings_.record) watch_gpu();
+}
+
+void ProgramRecorder::watch_nccl() {
   using SetHost = decltype(&onerank_nccl_set_host);
   const auto set_host = reinterpret_cast<SetHost>(dlsym(RTLD_DEFAULT, "onerank_nccl_set_host"));
   if (set_host != nullptr) {
@@ -148,14 +104,14 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
              [](void*) { return calling_group_size(); },
              this);
   }
-  if (!gpu_) {
-    using SetReal = decltype(&onerank_nccl_set_memory_is_real);
-    const auto set_real =
-        reinterpret_cast<SetReal>(dlsym(RTLD_DEFAULT, "onerank_nccl_set_memory_is_real"));
-    if (set_real != nullptr) set_real(1);
-    return;
-  }
-  if (!settings_.record) return;
+  if (gpu_) return;
+  using SetReal = decltype(&onerank_nccl_set_memory_is_real);
+  const auto set_real =
+      reinterpret_cast<SetReal>(dlsym(RTLD_DEFAULT, "onerank_nccl_set_memory_is_real"));
+  if (set_real != nullptr) set_real(1);
+}
+
+void ProgramRecorder::watch_gpu() {
   gpu_.remember_values(std::max(kLargestControlBytes, gpu_.largest_bytes));
   gpu_.set_invention_sink(
       [](const void* address, uint64_t bytes, void* self) {
@@ -166,18 +122,17 @@ void ProgramRecorder::start(const std::filesystem::path& library) {
                          void* self) { static_cast<ProgramRecorder*>(self)->device_event(*event); },
                       this);
   // What PyTorch's own kernels read and write is known from their operator.
-  gpu_.ask_for_arguments([](void*) { return runs_own_kernels() ? 0 : 1; }, nullptr);
+  gpu_.ask_for_arguments([](void*) { return RunningOperators::own_kernels_run() ? 0 : 1; },
+                         nullptr);
 }
 
 void ProgramRecorder::operator_started(const at::RecordFunction& function,
                                        const OperatorFacts& facts) {
   if (facts.may_read_messages) settle_messages();
-  running_operators.push_back({function.name(), facts.is_sized_by_values});
-  counts_are_read = facts.is_copy && reads_counts(function);
-  if (counts_are_read || facts.is_sized_by_values) counted_tensor = counted_tensor_text(function);
+  RunningOperators::began(function, facts);
   memory_.attach();
   memory_.settle();
-  if (memory_.count_failures() > seen_failures_) went_on_after_failure();
+  if (peaks_.has_new_failure()) went_on_after_failure();
   tell_tracker([&] { trace_.operator_started(function, *facts.traits); });
   if (facts.gathers_parameters) tell_tracker([&] { parameters_gathered(function); });
   tell_tracker([&] { tracker_.operator_started(function); });
@@ -187,19 +142,15 @@ void ProgramRecorder::operator_started(const at::RecordFunction& function,
 void ProgramRecorder::went_on_after_failure() {
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
-  if (memory_.count_failures() == seen_failures_) return;
-  seen_failures_ = memory_.count_failures();
-  if (!peak_at_failure_) peak_at_failure_ = current_peak();
+  if (!peaks_.has_new_failure()) return;
   phases_.went_on(here);
-  phases_until_failure_ = phases_.completed().size();
-  tracker_.restart_peak();
-  if (recording_) forget_recorded();
+  peaks_.went_on(parts(), phases_.completed().size());
+  if (recorded_.is_recording()) recorded_.forget();
   phase_changed();
 }
 
 void ProgramRecorder::operator_finished(const at::RecordFunction& function) {
-  if (!running_operators.empty()) running_operators.pop_back();
-  counts_are_read = false;
+  RunningOperators::ended();
   memory_.settle();
   tell_tracker([&] { trace_.operator_finished(function); });
   tell_tracker([&] { tracker_.operator_finished(function); });
@@ -260,35 +211,35 @@ void ProgramRecorder::step_started() {
   {
     const std::lock_guard lock(mutex_);
     if (step_depth_++ > 0) return;
-    step_is_captured_ = capture_ != 0;
+    step_is_captured_ = captured_steps_.is_capturing();
     if (step_is_captured_) return;
   }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
-  failures_before_step_ = memory_.count_failures();
+  peaks_.step_began();
   phases_.step_started(here);
   phase_changed();
 }
 
 void ProgramRecorder::optimizer_told(uint64_t key) {
   const std::lock_guard lock(mutex_);
-  if (is_captured_step()) stepping_graphs_.try_emplace(capture_, key);
+  if (is_captured_step()) captured_steps_.optimizer_told(key);
   if (!is_of_step()) return;
   const int64_t before = phases_.iteration();
   phases_.optimizer_told(key);
   const int64_t now = phases_.iteration();
   if (now == before) return;
-  if (now < before && before == choice_.chosen()) forget_recorded();
+  if (now < before && before == recorded_.choice().chosen()) recorded_.forget();
   if (now > before) {
-    choice_.had_other_steps(before);
-    choose_iteration(now + 1);  // what this one began with was not recorded
+    recorded_.choice().had_other_steps(before);
+    recorded_.begin(now + 1, phase_names());  // what this one began with was not recorded
   }
   phase_changed();
 }
 
 void ProgramRecorder::code_compiled() {
   const std::lock_guard lock(mutex_);
-  choice_.compiled(phases_.iteration());
+  recorded_.choice().compiled(phases_.iteration());
 }
 
 /// Of an optimizer inside another, its closure is the outer one's business.
@@ -315,19 +266,17 @@ void ProgramRecorder::step_finished() {
   }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
-  if (memory_.count_failures() > failures_before_step_) {
+  if (peaks_.step_has_failed()) {
     phases_.step_failed(here);
     return phase_changed();
   }
   phases_.step_finished(here);
-  if (seen_failures_ > caught_failures_) memory_.forget_failure();
-  caught_failures_ = seen_failures_;
-  choose_iteration(phases_.iteration());
+  peaks_.step_ended();
+  recorded_.begin(phases_.iteration(), phase_names());
   phase_changed();
   estimator::write_file_whole((folder_ / kStepsTaken).string(),
                               std::to_string(phases_.iteration()));
-  // What follows the last step is begun and not ended: it is no part of the peak.
-  if (took_last_step()) peak_at_last_step_ = current_peak();
+  if (took_last_step()) peaks_.program_ended(parts());
 }
 
 void ProgramRecorder::module_entered(const char* path) {
@@ -392,62 +341,8 @@ void ProgramRecorder::find_device() {
   if (device_.total_bytes == 0) device_ = program_device(device_);
 }
 
-/// Where another iteration is chosen, what was recorded is kept until that one has ended.
-void ProgramRecorder::choose_iteration(int64_t next) {
-  choice_.compare_calls(next);
-  const int64_t chosen = choice_.chosen();
-  const IterationFacts facts = choice_.facts();
-  if (!choice_.iteration_began(next)) return;
-  trace_.stop();
-  tracker_.set_recording(false);
-  last_recorded_ = recorded_as(chosen, facts);
-  forget_recorded();
-}
-
-void ProgramRecorder::forget_recorded() {
-  if (recording_) trace_.stop();
-  recording_ = false;
-  tracker_.set_recording(false);
-  tracker_.forget_operators();
-  trace_.forget();
-  collectives_.forget_iteration();
-}
-
-ProgramRecorder::Recorded ProgramRecorder::recorded() const {
-  const bool has_ended = phases_.iteration() > choice_.chosen();
-  if (!has_ended && last_recorded_) return *last_recorded_;
-  return recorded_as(choice_.chosen(), choice_.facts());
-}
-
-ProgramRecorder::Recorded ProgramRecorder::recorded_as(int64_t iteration,
-                                                       const IterationFacts& facts) const {
-  const std::vector<std::string> phases = phase_names(phases_.finished({}));
-  return {.iteration = iteration,
-          .facts = facts,
-          .trace = trace_.trace(),
-          .operators = tracker_.locked(
-              [&](const TrackedRun& run) { return counted_operators(run, phases); }),
-          .communicators = collectives_.records()};
-}
-
-std::vector<std::string> ProgramRecorder::recorded_with(const IterationFacts& facts) const {
-  std::vector<std::string> found;
-  if (facts.compiles) found.emplace_back(estimator::kWithCompilation);
-  if (facts.captures_graph) found.emplace_back(estimator::kWithGraphCapture);
-  if (facts.has_other_steps) found.emplace_back(estimator::kWithOtherSteps);
-  if (facts.has_other_calls) found.emplace_back(estimator::kWithOtherCalls);
-  if (has_graphs_ && !facts.launches_graph) found.emplace_back(estimator::kWithoutGraph);
-  return found;
-}
-
-/// Operators are recorded in one iteration, whose first-time costs are behind it.
 void ProgramRecorder::phase_changed() {
-  const bool record = phases_.iteration() == choice_.chosen() && is_of_iteration(phases_.running());
-  if (record != recording_) {
-    tracker_.set_recording(record);
-    record ? trace_.start(choice_.chosen()) : trace_.stop();
-  }
-  recording_ = record;
+  recorded_.runs(phases_.iteration(), is_of_iteration(phases_.running()));
   find_device();
   is_building_ = phases_.is_building();
   tracker_.end_phase();
@@ -478,7 +373,7 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
     if (reduces) tracker_.memory_reduced(address);
     if (gathers) tracker_.memory_gathered(address);
   }
-  collectives_.add(call, recording_);
+  collectives_.add(call, recorded_.is_recording());
   note_call(call);
   tell_tracker([&] { pass_if_barrier(call); });
   if (messages_.reads_awaited(call)) settle_messages();
@@ -489,10 +384,10 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
 void ProgramRecorder::note_call(const onerank_nccl_call& call) {
   const std::lock_guard lock(mutex_);
   if (!is_of_iteration(phases_.running())) return;
-  choice_.called(phases_.iteration(),
-                 {.communicator = call.communicator,
-                  .kind = call.kind,
-                  .bytes = static_cast<int64_t>(call.bytes)});
+  recorded_.choice().called(phases_.iteration(),
+                            {.communicator = call.communicator,
+                             .kind = call.kind,
+                             .bytes = static_cast<int64_t>(call.bytes)});
 }
 
 void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
@@ -501,10 +396,10 @@ void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
       kernel_launched(event.addresses, event.address_count);
       break;
     case ONERANK_VIRTUAL_GPU_CAPTURE:
-      graph_captured(event.graph);
+      capture_began(event.graph);
       break;
     case ONERANK_VIRTUAL_GPU_CAPTURED:
-      graph_captured(0);
+      capture_ended();
       break;
     case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH:
       graph_launched();
@@ -521,27 +416,29 @@ void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
   tell_tracker([&] { trace_.device_event(event); });
 }
 
-/// 0: it has ended.
-void ProgramRecorder::graph_captured(uint64_t graph) {
+void ProgramRecorder::capture_began(uint64_t graph) {
   const std::lock_guard lock(mutex_);
-  capture_ = graph;
-  has_graphs_ = true;
-  if (graph != 0) choice_.graph_captured(phases_.iteration());
+  captured_steps_.capture_began(graph);
+  recorded_.choice().graph_captured(phases_.iteration());
+}
+
+void ProgramRecorder::capture_ended() {
+  const std::lock_guard lock(mutex_);
+  captured_steps_.capture_ended();
 }
 
 /// A graph may hold a whole iteration, whose backward autograd then does not run.
 void ProgramRecorder::graph_launched() {
   backward_runs();
   const std::lock_guard lock(mutex_);
-  choice_.graph_launched(phases_.iteration());
+  recorded_.choice().graph_launched(phases_.iteration());
 }
 
 void ProgramRecorder::graph_has_run(uint64_t graph) {
   std::optional<uint64_t> optimizer;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = stepping_graphs_.find(graph);
-    if (found != stepping_graphs_.end()) optimizer = found->second;
+    optimizer = captured_steps_.optimizer_of(graph);
   }
   if (!optimizer) return;
   step_started();
@@ -554,7 +451,7 @@ void ProgramRecorder::graph_has_run(uint64_t graph) {
 /// block of PyTorch's, nothing that was computed is known any more.
 void ProgramRecorder::kernel_launched(const uint64_t* addresses, int64_t count) {
   if (count < 0) {
-    if (!runs_own_kernels()) gpu_.forget_computed();
+    if (!RunningOperators::own_kernels_run()) gpu_.forget_computed();
     return;
   }
   memory_.settle();
@@ -573,11 +470,10 @@ void ProgramRecorder::settle_messages() {
 }
 
 void ProgramRecorder::value_invented(const void* address, int64_t bytes) {
-  const std::string reader = running_operators.empty() ? "" : running_operators.front().name;
+  const std::string reader = RunningOperators::outermost();
   const std::string missing = messages_.missing_at(address, static_cast<uint64_t>(bytes));
   if (!missing.empty()) return refuse("a " + missing);
-  const bool is_count = counts_are_read || sizes_by_values();
-  if (is_count && !settings_.accept_invented_counts) refuse_count(reader);
+  if (RunningOperators::read_counts() && !settings_.accept_invented_counts) refuse_count(reader);
   const std::lock_guard lock(mutex_);
   ++invented_reads_[{reader, phases_.running(), bytes}];
 }
@@ -593,7 +489,7 @@ void ProgramRecorder::refuse_count(const std::string& reader) {
   refuse(fmt::format(
       "counts that only kernels would know ({} of {}{}{}, {}; such as the tokens of each expert)",
       reader,
-      counted_tensor,
+      RunningOperators::counted_tensor(),
       line.text.empty() ? "" : ", ",
       line.text,
       phase));
@@ -626,187 +522,6 @@ void ProgramRecorder::leave_out() {
   finished_ = true;
   std::error_code ignored;  // it is a folder of temporary files
   std::filesystem::remove_all(folder_, ignored);
-}
-
-void ProgramRecorder::finish() {
-  if (getpid() != process_) return;
-  {
-    const std::lock_guard lock(mutex_);
-    if (finished_) return;
-    finished_ = true;
-  }
-  try {
-    const RankProfile result = profile();
-    write_memory_files(result);
-    estimator::write_file_whole((folder_ / kProcessProfile).string(),
-                                estimator::document_text(result));
-  } catch (const std::exception& error) {
-    std::ofstream(folder_ / kInternalError) << error.what();
-  }
-}
-
-void ProgramRecorder::write_memory_files(const RankProfile& profile) {
-  const std::lock_guard lock(mutex_);
-  const std::vector<std::string> phases = phase_names(phases_.finished({}));
-  const Peak most = peak();
-  tracker_.locked([&](const TrackedRun& run) {
-    sim::write_memory_files(settings_, folder_, profile, run, phases, most.allocations);
-  });
-}
-
-/// Of the phases that the profile has.
-ProgramRecorder::Peak ProgramRecorder::peak() const {
-  Peak last = stopped_ && peak_at_last_step_ ? *peak_at_last_step_ : current_peak();
-  const bool is_caught = !memory_.first_failure();
-  if (is_caught || !peak_at_failure_) return last;
-  return bytes_of(peak_at_failure_->allocations) > bytes_of(last.allocations) ? *peak_at_failure_
-                                                                              : last;
-}
-
-estimator::PeakRecord ProgramRecorder::largest_judged_peak(
-    const std::vector<PhaseRecord>& phases) const {
-  const bool is_caught = caught_failures_ > 0 && !memory_.first_failure();
-  const size_t first = is_caught ? std::min(phases_until_failure_, phases.size()) : 0;
-  return largest_peak({phases.begin() + static_cast<std::ptrdiff_t>(first), phases.end()});
-}
-
-ProgramRecorder::Peak ProgramRecorder::current_peak() const {
-  Peak peak;
-  const std::vector<std::string> phases = phase_names(phases_.finished({}));
-  const estimator::ParametersRecord parameters = this->parameters();
-  tracker_.locked([&](const TrackedRun& run) {
-    peak.allocations = peak_allocations(run, phases);
-    peak.modules = module_records(run, parameters);
-  });
-  if (gpu_) peak.used_bytes = static_cast<int64_t>(gpu_.most_used_bytes(device_index(memory_)));
-  return peak;
-}
-
-/// What was held beside PyTorch's allocator, and beside what was there from the start, when most
-/// was in use.
-int64_t ProgramRecorder::other_libraries_bytes(const Peak& peak,
-                                               const estimator::PeakRecord& of_torch) const {
-  if (!gpu_) return 0;
-  const auto at_start = static_cast<int64_t>(gpu_.outside_bytes());
-  return std::max<int64_t>(0, peak.used_bytes - at_start - of_torch.reserved_bytes);
-}
-
-estimator::ParametersRecord ProgramRecorder::parameters() const {
-  estimator::ParametersRecord record{.tensors = parameters_};
-  for (const estimator::ParameterRecord& parameter : parameters_) {
-    record.count += std::accumulate(
-        parameter.shape.begin(), parameter.shape.end(), int64_t{1}, std::multiplies<int64_t>());
-    record.bytes += parameter.bytes;
-  }
-  return record;
-}
-
-std::optional<estimator::OutOfMemoryRecord> ProgramRecorder::out_of_memory() const {
-  const auto failure = memory_.first_failure();
-  if (!failure) return std::nullopt;
-  const OutOfMemoryPlace& place = failure->place;
-  estimator::OutOfMemoryRecord record{
-      .phase = phase_name(phase_names(phases_.finished({})), place.phase),
-      .module = module_path(tracker_, place.module),
-      .operator_name = place.op == nullptr ? "" : place.op->name,
-      .requested_bytes = failure->requested_bytes,
-      .free_bytes = failure->free_bytes,
-      .message = fmt::format("{} were asked for, {} were free",
-                             estimator::format_gib(failure->requested_bytes),
-                             estimator::format_gib(failure->free_bytes))};
-  if (estimator::reached_own_limit(record)) {
-    record.message += fmt::format(
-        "; {} were reserved (torch.cuda.set_per_process_memory_fraction sets how much may be)",
-        estimator::format_gib(place.reserved_bytes));
-  }
-  return record;
-}
-
-/// A process that nobody has told of its world has at least that of its communicators.
-ProgramRecorder::Rank ProgramRecorder::rank_in(
-    const std::vector<estimator::CommunicatorRecord>& communicators) const {
-  Rank rank = rank_;
-  for (const estimator::CommunicatorRecord& communicator : communicators) {
-    if (communicator.size <= rank.world_size) continue;
-    rank = {.rank = communicator.rank, .world_size = communicator.size};
-  }
-  return rank;
-}
-
-RankProfile ProgramRecorder::profile() {
-  const Boundary here = boundary();
-  const std::lock_guard lock(mutex_);
-  tracker_.set_recording(false);
-  tracker_.end_phase();
-  tracker_.throw_if_failed();
-  RankProfile profile;
-  profile.tool = {.version = settings_.version, .torch = torch_version()};
-  profile.plan = estimator::Json::object();
-  const Recorded recorded = this->recorded();
-  profile.program = program_record(recorded);
-  const Rank rank = rank_in(profile.program->communicators);
-  profile.rank = rank.rank;
-  profile.world_size = rank.world_size;
-  find_device();
-  profile.device = device_;
-  profile.limit_lifted = settings_.limit_lifted;
-  profile.micro_batches = {.total = 1, .executed = 1};
-  profile.parameters = parameters();
-  profile.allocator = memory_.allocator_record();
-  profile.phases = stopped_ ? phases_.completed() : phases_.finished(here);
-  profile.peak = largest_judged_peak(profile.phases);
-  Peak most = peak();
-  describe_peak(most.allocations, profile.peak);
-  check_attribution(profile.peak);
-  profile.modules = std::move(most.modules);
-  profile.program->other_libraries_bytes =
-      other_libraries_bytes(most, largest_peak(profile.phases));
-  profile.out_of_memory = out_of_memory();
-  if (gpu_) profile.trace = recorded.trace;  // a real GPU's kernels are not seen
-  if (profile.trace) {
-    for (estimator::TraceWork& work : profile.trace->works) {
-      if (work.communicator >= 0) work.communicator = collectives_.place_of(work.communicator);
-    }
-  }
-  profile.operators = recorded.operators;
-  for (const auto& op : profile.operators) {
-    if (!estimator::is_attention(op.name)) continue;
-    auto& names = profile.program->attention;
-    if (std::find(names.begin(), names.end(), op.name) == names.end()) names.push_back(op.name);
-  }
-  return profile;
-}
-
-ProgramRecord ProgramRecorder::program_record(const Recorded& recorded) const {
-  ProgramRecord record;
-  record.command = settings_.command;
-  record.recorded = settings_.record;
-  record.device_index = device_index(memory_);
-  record.other_devices = memory_.other_devices();
-  record.backward_devices = memory_.backward_devices();
-  record.product_devices = trace_.product_devices();
-  if (gpu_) record.outside_bytes = static_cast<int64_t>(gpu_.outside_bytes());
-  record.gpus_per_node = settings_.gpus_per_node;
-  record.optimizer_steps = phases_.iteration();
-  record.caught_failures = caught_failures_;
-  record.recorded_iteration = recorded.iteration;
-  record.recorded_with = recorded_with(recorded.facts);
-  record.stopped_by_steps = stopped_;
-  record.events = settings_.events;
-  record.communicators = collectives_.records();
-  record.joins_world = joins_world_ || !record.communicators.empty();
-  if (gpu_) {
-    record.kernels = kernel_records(gpu_);
-    record.gemms = gemm_records(gpu_);
-  }
-  record.unanswered = unanswered_;
-  record.assumed = assumptions_.records();
-  record.absent_answers = absent_answers();
-  for (const auto& [key, count] : invented_reads_) {
-    const auto& [reader, phase, bytes] = key;
-    record.invented_reads.push_back({reader, phase, bytes, count});
-  }
-  return record;
 }
 
 }  // namespace sim

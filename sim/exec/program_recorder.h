@@ -22,13 +22,15 @@
 #include "estimator/profile/rank_profile.h"
 #include "sim/exec/allocator_follower.h"
 #include "sim/exec/assumptions.h"
+#include "sim/exec/captured_steps.h"
 #include "sim/exec/collective_log.h"
 #include "sim/exec/compiled_steps.h"
-#include "sim/exec/iteration_choice.h"
 #include "sim/exec/known_tensors.h"
 #include "sim/exec/nccl_messages.h"
 #include "sim/exec/operator_facts.h"
+#include "sim/exec/peak_log.h"
 #include "sim/exec/phase_log.h"
+#include "sim/exec/recorded_iteration.h"
 #include "sim/exec/settings.h"
 #include "sim/exec/steps_in_backward.h"
 #include "sim/exec/trace_recorder.h"
@@ -71,7 +73,7 @@ class ProgramRecorder {
   CompiledSteps& compiled_steps() { return compiled_steps_; }
   StepsInBackward& steps_in_backward() { return steps_in_backward_; }
 
-  // Called by the observer in Python (observe.py).
+  // Called by the observer in Python (observer).
   void module_entered(const char* path);
   void module_left();
   void memory_lasts(uint64_t address, const char* category, const char* name);
@@ -104,23 +106,6 @@ class ProgramRecorder {
   };
   /// An invented read by operator, phase and bytes.
   using ReadKey = std::tuple<std::string, std::string, int64_t>;
-  /// What filled the memory at the largest peak, and the most that all users of the device together
-  /// held at once; 0 of a real one.
-  struct Peak {
-    std::vector<estimator::PeakAllocation> allocations;
-    std::vector<estimator::ModuleRecord> modules;
-    int64_t used_bytes = 0;
-  };
-
-  /// What was recorded of an iteration.
-  struct Recorded {
-    int64_t iteration = 0;
-    IterationFacts facts;
-    std::optional<estimator::Trace> trace;
-    std::vector<estimator::OperatorRecord> operators;
-    std::vector<estimator::CommunicatorRecord> communicators;
-  };
-
   /// Runs `tell`. Torch's threads must not see an exception, so the tracker keeps the first one.
   template <class Tell>
   void tell_tracker(const Tell& tell) noexcept {
@@ -130,6 +115,8 @@ class ProgramRecorder {
       tracker_.keep_error(std::current_exception());
     }
   }
+  void watch_nccl();
+  void watch_gpu();
   void memory_changes(const AllocatorFollower::Entry& entry);
   void collective_called(const onerank_nccl_call& call);
   void note_call(const onerank_nccl_call& call);
@@ -138,7 +125,8 @@ class ProgramRecorder {
   void backward_runs();
   void device_event(const onerank_virtual_gpu_event& event);
   void went_on_after_failure();
-  void graph_captured(uint64_t graph);
+  void capture_began(uint64_t graph);
+  void capture_ended();
   void graph_launched();
   void graph_has_run(uint64_t graph);
   void kernel_launched(const uint64_t* addresses, int64_t count);
@@ -151,27 +139,17 @@ class ProgramRecorder {
   void forward_started();
   void find_device();
   void phase_changed();
-  estimator::ParametersRecord parameters() const;
   Rank rank_in(const std::vector<estimator::CommunicatorRecord>& communicators) const;
   bool took_last_step() const;  ///< of --steps; the mutex is held
   // The mutex is held by the callers of these.
-  void choose_iteration(int64_t next);
-  void forget_recorded();
-  Recorded recorded() const;
-  Recorded recorded_as(int64_t iteration, const IterationFacts& facts) const;
-  std::vector<std::string> recorded_with(const IterationFacts& facts) const;
+  std::vector<std::string> phase_names() const;
+  ProgramParts parts() const;
   bool is_captured_step() const { return step_depth_ == 1 && step_is_captured_; }
   bool is_of_step() const { return step_depth_ == 1 && !step_is_captured_; }
 
   estimator::RankProfile profile();
   void write_memory_files(const estimator::RankProfile& profile);
-  estimator::ProgramRecord program_record(const Recorded& recorded) const;
-  Peak peak() const;
-  Peak current_peak() const;
-  int64_t other_libraries_bytes(const Peak& peak, const estimator::PeakRecord& of_torch) const;
-  estimator::PeakRecord largest_judged_peak(
-      const std::vector<estimator::PhaseRecord>& phases) const;
-  std::optional<estimator::OutOfMemoryRecord> out_of_memory() const;
+  estimator::ProgramRecord program_record(const RecordedIteration::Result& recorded) const;
 
   const ExecSettings settings_;
   const pid_t process_;
@@ -195,22 +173,13 @@ class ProgramRecorder {
   Rank rank_;
   std::vector<estimator::ParameterRecord> parameters_;
   bool joins_world_ = false;
-  int64_t failures_before_step_ = 0;
-  std::atomic<int64_t> seen_failures_ = 0;  // after these the program went on
-  int64_t caught_failures_ = 0;             // after these it took steps
-  size_t phases_until_failure_ = 0;         // the last one that was seen
-  std::optional<Peak> peak_at_failure_;     // the first one that was seen
+  PeakLog peaks_{tracker_, memory_, gpu_};
+  RecordedIteration recorded_{settings_.steps, tracker_, trace_, collectives_};
+  CapturedSteps captured_steps_;
   int step_depth_ = 0;
-  IterationChoice choice_{settings_.steps};
-  std::optional<Recorded> last_recorded_;  // in case the chosen iteration does not end
-  uint64_t capture_ = 0;                   // the number of the one that runs; 0: none
-  bool has_graphs_ = false;
   bool step_is_captured_ = false;
-  std::map<uint64_t, uint64_t> stepping_graphs_;  // captured with a step: of which optimizer
-  bool recording_ = false;
   bool stopped_ = false;
   bool finished_ = false;
-  std::optional<Peak> peak_at_last_step_;
   std::map<ReadKey, int64_t> invented_reads_;
   std::vector<std::string> unanswered_;
 };

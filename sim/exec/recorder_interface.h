@@ -23,8 +23,8 @@ struct onerank_exec_recorder {
 /// The function of the recorder's library that the hooks call. It never returns null.
 const onerank_exec_recorder* onerank_exec_get_recorder();
 
-// The functions that the scripts in Python (observe.py, launch.py) call, once the recorder is
-// loaded. Texts are UTF-8.
+// The functions that the scripts in Python (observer/recorder.py, launch.py) call, once the
+// recorder is loaded. Texts are UTF-8.
 
 /// The forward of the module at `path` ("layers.3.mlp") begins, and ends.
 void onerank_exec_enter_module(const char* path);

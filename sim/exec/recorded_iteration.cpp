@@ -1,0 +1,62 @@
+#include "sim/exec/recorded_iteration.h"
+
+#include "sim/tracking/attribution.h"
+
+namespace sim {
+
+void RecordedIteration::runs(int64_t iteration, bool counts) {
+  const bool record = counts && iteration == choice_.chosen();
+  if (record == recording_) return;
+  recording_ = record;
+  tracker_.set_recording(record);
+  record ? trace_.start(iteration) : trace_.stop();
+}
+
+void RecordedIteration::begin(int64_t next, const std::vector<std::string>& phases) {
+  choice_.compare_calls(next);
+  const int64_t chosen = choice_.chosen();
+  const IterationFacts facts = choice_.facts();
+  if (!choice_.iteration_began(next)) return;
+  trace_.stop();
+  tracker_.set_recording(false);
+  last_ = recorded_as(chosen, facts, phases);
+  forget();
+}
+
+void RecordedIteration::forget() {
+  if (recording_) trace_.stop();
+  recording_ = false;
+  tracker_.set_recording(false);
+  tracker_.forget_operators();
+  trace_.forget();
+  collectives_.forget_iteration();
+}
+
+RecordedIteration::Result RecordedIteration::result(int64_t running,
+                                                    const std::vector<std::string>& phases) const {
+  const bool has_ended = running > choice_.chosen();
+  if (!has_ended && last_) return *last_;
+  return recorded_as(choice_.chosen(), choice_.facts(), phases);
+}
+
+RecordedIteration::Result RecordedIteration::recorded_as(
+    int64_t iteration, const IterationFacts& facts, const std::vector<std::string>& phases) const {
+  return {.iteration = iteration,
+          .facts = facts,
+          .trace = trace_.trace(),
+          .operators = tracker_.locked(
+              [&](const TrackedRun& run) { return counted_operators(run, phases); }),
+          .collectives = collectives_.iteration()};
+}
+
+std::vector<std::string> recorded_with(const IterationFacts& facts, bool has_graphs) {
+  std::vector<std::string> found;
+  if (facts.compiles) found.emplace_back(estimator::kWithCompilation);
+  if (facts.captures_graph) found.emplace_back(estimator::kWithGraphCapture);
+  if (facts.has_other_steps) found.emplace_back(estimator::kWithOtherSteps);
+  if (facts.has_other_calls) found.emplace_back(estimator::kWithOtherCalls);
+  if (has_graphs && !facts.launches_graph) found.emplace_back(estimator::kWithoutGraph);
+  return found;
+}
+
+}  // namespace sim
