@@ -103,6 +103,21 @@ TEST_F(ExecTrace, OfOptimizersThatStepInTurnHasTheTurnsOfAll) {
   EXPECT_EQ(time.at("flops"), time.at("model_flops")) << "nothing runs again";
 }
 
+/// The iteration that was chosen last does not end: the one before is told, trace and calls.
+TEST_F(ExecTrace, OfAnIterationThatDidNotEndIsNotTold) {
+  const ProgramResult result = run_program("unfinished.py", {"--world-size", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(trace(0).iteration, 1);
+  const estimator::RankProfile told = profile(0);
+  EXPECT_EQ(told.program->recorded_iteration, 1);
+  std::map<std::string, int64_t> calls;
+  for (const estimator::CommunicatorRecord& communicator : told.program->communicators) {
+    for (const auto& call : communicator.calls) calls[call.kind] += call.iteration_count;
+  }
+  EXPECT_EQ(calls["all_reduce"], 1);
+  EXPECT_EQ(calls["broadcast"], 0);
+}
+
 /// Three equal products, of which two run at the same time: each fills the GPU, so that nothing is
 /// won. The copy from the host runs beside them.
 void ExecTrace::expect_time_with_what_runs_beside_other_work(const estimator::Json& time) {
