@@ -1,0 +1,30 @@
+// What `onerank exec` is to run, from its flags, the variables of the environment, and srun where
+// the program is started by it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+#include "sim/cli/commands/exec_flags.h"
+#include "sim/cli/process/environment.h"
+#include "sim/cli/process/exec_process.h"
+#include "sim/cli/process/exec_ranks.h"
+
+namespace sim {
+
+/// The job, as far as it is told: its output folder is empty unless --output names it, and it has
+/// no other folders and no stubs yet. `app` tells which of the flags were given. Throws UserError
+/// for values that the flags do not have, and for flags that contradict each other.
+ExecJob exec_job(const ExecFlags& flags, const CLI::App& app, const Environment& environment);
+
+/// The ranks of --rank or --ranks, or of the variable RANK. Throws UserError for one that is not in
+/// the world.
+RanksToExec ranks_to_exec(const ExecFlags& flags,
+                          int64_t world_size,
+                          const Environment& environment);
+
+/// How many ranks run at the same time; 0: as many as processors and memory allow. Throws UserError
+/// for several on a real GPU.
+int64_t ranks_at_once(const ExecFlags& flags, estimator::DeviceKind device);
+
+}  // namespace sim
