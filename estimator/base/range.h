@@ -45,6 +45,8 @@ inline constexpr Range kBytes = {0, static_cast<double>(int64_t{1} << 50)};
 /// The most ranks of a world that `onerank exec` can simulate.
 inline constexpr int64_t kMostRanks = int64_t{1} << 24;
 inline constexpr int64_t kMostGpusOfNode = 64;  ///< of the virtual machine
+/// Numbers of ranks along an axis of a plan, of machines, of layers.
+inline constexpr Range kDegree = {1, 1e6};
 inline constexpr Range kGroupSize = {1, kMostRanks};
 inline constexpr Range kGpusOfNode = {1, kMostGpusOfNode};
 inline constexpr Range kMemberOrNone = {-1, kMostRanks};  ///< -1: none

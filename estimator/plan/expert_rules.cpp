@@ -5,7 +5,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"
-#include "estimator/plan/options.h"
+#include "estimator/plan/model_options.h"
 
 namespace estimator {
 namespace {

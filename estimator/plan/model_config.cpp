@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "estimator/base/database.h"
-#include "estimator/plan/options.h"
+#include "estimator/plan/model_options.h"
 
 namespace onerank_data {
 extern const std::string_view models_json;

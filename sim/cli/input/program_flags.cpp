@@ -4,7 +4,9 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/range.h"
-#include "estimator/plan/options.h"
+#include "estimator/plan/cluster_options.h"
+#include "estimator/plan/reliability_options.h"
+#include "estimator/plan/training_options.h"
 #include "sim/cli/values/strict_number.h"
 
 namespace sim {
