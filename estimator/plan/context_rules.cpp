@@ -16,7 +16,7 @@ std::string where(const Plan& plan, const std::string& key, const std::string& v
 /// (megatron/core/transformer/dot_product_attention.py; get_attention_backend in
 /// transformer_engine/pytorch/attention/dot_product_attention/utils.py).
 void check_attention(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
   rules.require(traits_of(t.framework).transformer_engine &&
                     t.transformer_impl == TransformerImpl::kTransformerEngine,
@@ -37,7 +37,7 @@ void check_attention(Rules& rules) {
 
 /// Two chunks for each rank, in each of which the tensor ranks have equal parts.
 void check_sequence(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const ParallelConfig& p = plan.parallelism;
   const int64_t chunks = 2 * p.context;
   const int64_t parts = p.sequence_parallel ? std::lcm(chunks, p.context * p.tensor) : chunks;
@@ -52,7 +52,7 @@ void check_sequence(Rules& rules) {
 }
 
 void check_exchange(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const ParallelConfig& p = plan.parallelism;
   const std::string kind = to_string(p.context_comm);
   rules.require(p.context_comm == ContextComm::kP2p || p.context_comm == ContextComm::kAllToAll,
@@ -76,7 +76,7 @@ void check_exchange(Rules& rules) {
 }  // namespace
 
 void check_context(Rules& rules) {
-  if (rules.plan_.parallelism.context == 1) return;
+  if (rules.plan().parallelism.context == 1) return;
   check_attention(rules);
   check_sequence(rules);
   check_exchange(rules);

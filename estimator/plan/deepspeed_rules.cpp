@@ -5,14 +5,14 @@ namespace estimator {
 namespace {
 
 void check_keys_of_others(Rules& rules) {
-  const ParallelConfig& p = rules.plan_.parallelism;
+  const ParallelConfig& p = rules.plan().parallelism;
   const ParallelConfig defaults;
   const auto require = [&](bool is_default, const char* key) {
     rules.require(is_default,
                   "the key belongs to DeepSpeed's engine",
                   fmt::format("parallelism.{}, training.framework = {}",
                               key,
-                              to_string(rules.plan_.training.framework)),
+                              to_string(rules.plan().training.framework)),
                   "leave it out, or use --framework deepspeed");
   };
   require(p.reduce_bucket_size == 0, "reduce_bucket_size");
@@ -29,7 +29,7 @@ void check_keys_of_others(Rules& rules) {
 }  // namespace
 
 void check_deepspeed(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const ParallelConfig& p = plan.parallelism;
   if (!traits_of(plan.training.framework).deepspeed_engine) return check_keys_of_others(rules);
   const auto require =

@@ -4,7 +4,7 @@ namespace estimator {
 
 // As Megatron-LM's apply_determinism_to_args asks for (megatron/training/determinism.py).
 void check_determinism(Rules& rules) {
-  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig& t = rules.plan().training;
   if (!t.deterministic_mode) {
     rules.require(!t.fill_uninitialized_memory.value_or(false),
                   "PyTorch fills new memory only under deterministic algorithms",
@@ -12,7 +12,7 @@ void check_determinism(Rules& rules) {
                   "add --deterministic-mode, or leave it out");
     return;
   }
-  rules.require(!rules.plan_.parallelism.tp_comm_overlap,
+  rules.require(!rules.plan().parallelism.tp_comm_overlap,
                 "user buffers are not deterministic",
                 "training.deterministic_mode with parallelism.tp_comm_overlap",
                 "leave one of them out");

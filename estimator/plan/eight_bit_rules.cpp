@@ -16,7 +16,7 @@ std::string fp8_recipe_of(const Plan& plan) {
 }
 
 void check_eight_bit_layers(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
   rules.require(traits_of(t.framework).transformer_engine &&
                     t.transformer_impl == TransformerImpl::kTransformerEngine,
@@ -40,7 +40,7 @@ void check_eight_bit_layers(Rules& rules) {
 /// megatron/core/transformer/transformer_layer.py), or do not go with the recipe delayed.
 void check_recomputed_modules(Rules& rules) {
   using enum RecomputeModule;
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   for (const RecomputeModule module : {kNorms, kLatentUp}) {
     rules.require(
         !recomputes(plan, module),
@@ -54,7 +54,7 @@ void check_recomputed_modules(Rules& rules) {
 /// (check_fp8_support and check_mxfp8_support in transformer_engine/pytorch/quantization.py).
 void check_eight_bit_gpu(Rules& rules) {
   constexpr double kFirst = 8.9, kFirstOfBlocks = 10, kFirstWithoutBlocks = 12;
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const Gpu* gpu = find_gpu(plan.cluster.gpu);
   if (gpu == nullptr) return;
   const double capability = gpu->capability();
@@ -72,7 +72,7 @@ void check_eight_bit_gpu(Rules& rules) {
 /// assert_dim_for_fp8_exec in transformer_engine/pytorch/utils.py; is_quantizable in
 /// tensor/mxfp8_tensor.py.
 void check_eight_bit_shapes(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const bool has_blocks = plan.training.fp8_recipe == Fp8Recipe::kMxfp8;
   const int64_t of_rows = has_blocks ? 32 : 8, of_columns = has_blocks ? 32 : 16;
   const ModelConfig& m = plan.model;
@@ -105,15 +105,15 @@ void check_eight_bit_shapes(Rules& rules) {
 }
 
 void check_unused_recipe(Rules& rules) {
-  rules.require(rules.plan_.training.fp8_recipe == TrainingConfig().fp8_recipe,
+  rules.require(rules.plan().training.fp8_recipe == TrainingConfig().fp8_recipe,
                 "the key is only for products in 8 bits",
-                fp8_recipe_of(rules.plan_) + ", training.fp8_format = none",
+                fp8_recipe_of(rules.plan()) + ", training.fp8_format = none",
                 "add --fp8-format hybrid, or leave fp8_recipe out");
 }
 
 /// validate_args in megatron/training/arguments.py
 void check_parameters_in_eight_bits(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
   if (!t.fp8_param_gather) return;
   rules.require(t.fp8_format != Fp8Format::kNone,
@@ -135,7 +135,7 @@ void check_parameters_in_eight_bits(Rules& rules) {
 
 void check_eight_bits(Rules& rules) {
   check_parameters_in_eight_bits(rules);
-  if (rules.plan_.training.fp8_format == Fp8Format::kNone) return check_unused_recipe(rules);
+  if (rules.plan().training.fp8_format == Fp8Format::kNone) return check_unused_recipe(rules);
   check_eight_bit_layers(rules);
   check_recomputed_modules(rules);
   check_eight_bit_gpu(rules);

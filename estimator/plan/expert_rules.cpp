@@ -12,7 +12,7 @@ namespace {
 
 /// Keys of experts mean nothing without them.
 void check_dense(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const auto unused = [&](bool is_default, const std::string& where) {
     rules.require(is_default,
                   "the key is only for models with experts",
@@ -38,7 +38,7 @@ void check_dense(Rules& rules) {
 }
 
 void check_model(Rules& rules) {
-  const ModelConfig& m = rules.plan_.model;
+  const ModelConfig& m = rules.plan().model;
   rules.require(
       m.moe_router_topk <= m.num_experts,
       "a token goes to more experts than there are",
@@ -90,14 +90,14 @@ void check_model(Rules& rules) {
 
 /// RankGenerator's use in megatron/core/parallel_state.py asks for it.
 void check_rank_order(Rules& rules) {
-  const ParallelConfig& p = rules.plan_.parallelism;
-  const int64_t experts = p.expert * rules.plan_.expert_tensor_size();
+  const ParallelConfig& p = rules.plan().parallelism;
+  const int64_t experts = p.expert * rules.plan().expert_tensor_size();
   rules.require(!p.use_tp_pp_dp_mapping || p.pipeline == 1 || experts == p.tensor * p.context,
                 "with stages inside of data ranks experts must have as many replicas as all else",
                 fmt::format("parallelism.use_tp_pp_dp_mapping, expert {} x expert_tensor {} = {}, "
                             "tensor {} x context {} = {}",
                             p.expert,
-                            rules.plan_.expert_tensor_size(),
+                            rules.plan().expert_tensor_size(),
                             experts,
                             p.tensor,
                             p.context,
@@ -111,7 +111,7 @@ constexpr const char* kExpertTensor = "parallelism.expert_tensor";
 constexpr const char* kExpertTensorSizes = "--expert-tensor-parallel-size {}";
 
 void check_split(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const ModelConfig& m = plan.model;
   const ParallelConfig& p = plan.parallelism;
   const int64_t expert_tensor = plan.expert_tensor_size();
@@ -166,7 +166,7 @@ void check_split(Rules& rules) {
 
 /// Ranks that cut the same experts gather their tokens, of which each must have as many.
 void check_gathered_tokens(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   if (plan.expert_tensor_size() == 1 || plan.training.moe_pad_expert_input_to_capacity) return;
   if (!plan.training.sequence_length.is_known()) return;
   const int64_t rows = plan.local_sequence() * plan.model.moe_router_topk;
@@ -183,7 +183,7 @@ void check_gathered_tokens(Rules& rules) {
 }
 
 void check_training(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
   rules.require(traits_of(t.framework).experts,
                 "mixtures of experts are not supported for this framework",
@@ -235,21 +235,21 @@ void check_training(Rules& rules) {
 
 /// What is built of TorchTitan's layouts.
 void check_stacked_layout(Rules& rules) {
-  const ParallelConfig& p = rules.plan_.parallelism;
-  rules.require(rules.plan_.fully_sharded(),
+  const ParallelConfig& p = rules.plan().parallelism;
+  rules.require(rules.plan().fully_sharded(),
                 "TorchTitan's experts are supported only with FSDP2 yet",
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
                 "use ZeRO stage 3");
   // apply_fsdp in torchtitan/models/llama4/infra/parallelize.py of v0.2.2 then cuts the experts'
   // second dimension.
   const int64_t ranks = p.data.value_or(1) * p.context / p.num_distributed_optimizer_instances;
-  rules.require(p.expert == 1 || ranks <= rules.plan_.model.num_experts,
+  rules.require(p.expert == 1 || ranks <= rules.plan().model.num_experts,
                 "FSDP2 of experts over more ranks than there are experts is not supported with "
                 "expert parallelism yet",
                 fmt::format("parallelism.expert = {}, {} ranks, model.num_experts = {}",
                             p.expert,
                             ranks,
-                            rules.plan_.model.num_experts),
+                            rules.plan().model.num_experts),
                 "use an expert parallel size of 1, or fewer ranks");
   rules.require(p.tensor == 1,
                 "TorchTitan's experts do not work with tensor parallelism yet",
@@ -259,8 +259,8 @@ void check_stacked_layout(Rules& rules) {
 
 /// MoEArgs in torchtitan/models/moe/moe.py of v0.2.2 has none of these.
 void check_stacked_router(Rules& rules) {
-  const ModelConfig& m = rules.plan_.model;
-  const TrainingConfig& t = rules.plan_.training;
+  const ModelConfig& m = rules.plan().model;
+  const TrainingConfig& t = rules.plan().training;
   const bool drops = t.moe_expert_capacity_factor || t.moe_pad_expert_input_to_capacity;
   rules.require(m.moe_router_load_balancing_type != LoadBalancing::kSinkhorn &&
                     m.moe_aux_loss_coeff == 0 && !drops &&
@@ -280,7 +280,7 @@ void check_stacked_router(Rules& rules) {
 /// TorchTitan runs expert by expert on older GPUs (has_cuda_capability in
 /// torchtitan/models/llama4/model/args.py).
 void check_stacked_products(Rules& rules) {
-  const ModelConfig& m = rules.plan_.model;
+  const ModelConfig& m = rules.plan().model;
   constexpr int64_t kMultiple = 8;
   rules.require(
       m.hidden_size % kMultiple == 0 && m.moe_ffn_hidden_size % kMultiple == 0,
@@ -293,18 +293,18 @@ void check_stacked_products(Rules& rules) {
                 fmt::format("model.activation = {}", to_string(m.activation)),
                 "use --swiglu");
   constexpr double kFirstWithGroups = 9;  // Hopper
-  const Gpu* gpu = find_gpu(rules.plan_.cluster.gpu);
+  const Gpu* gpu = find_gpu(rules.plan().cluster.gpu);
   rules.require(gpu == nullptr || gpu->capability() >= kFirstWithGroups,
                 "TorchTitan's grouped products need a Hopper GPU or newer; its loop over experts "
                 "is not built",
-                fmt::format("cluster.gpu = {}", rules.plan_.cluster.gpu),
+                fmt::format("cluster.gpu = {}", rules.plan().cluster.gpu),
                 "use another GPU");
 }
 
 void check_stacked_experts(Rules& rules) {
-  const Framework framework = rules.plan_.training.framework;
+  const Framework framework = rules.plan().training.framework;
   if (!traits_of(framework).stacked_experts) {
-    rules.require(!rules.plan_.model.moe_apply_probs_on_input,
+    rules.require(!rules.plan().model.moe_apply_probs_on_input,
                   "weights on the experts' inputs are supported only in TorchTitan's experts",
                   fmt::format("model.moe_apply_probs_on_input, training.framework = {}",
                               to_string(framework)),
@@ -319,7 +319,7 @@ void check_stacked_experts(Rules& rules) {
 }  // namespace
 
 void check_experts(Rules& rules) {
-  if (!rules.plan_.model.has_experts()) return check_dense(rules);
+  if (!rules.plan().model.has_experts()) return check_dense(rules);
   check_model(rules);
   check_split(rules);
   check_rank_order(rules);

@@ -6,7 +6,7 @@ namespace {
 
 /// Keys that say something of latents alone.
 void check_unused_latent_keys(Rules& rules) {
-  const ModelConfig& m = rules.plan_.model;
+  const ModelConfig& m = rules.plan().model;
   const ModelConfig defaults;
   const auto unused = [&](bool is_default, const std::string& key) {
     rules.require(is_default,
@@ -22,7 +22,7 @@ void check_unused_latent_keys(Rules& rules) {
 }
 
 void check_projections(Rules& rules) {
-  const ModelConfig& m = rules.plan_.model;
+  const ModelConfig& m = rules.plan().model;
   rules.require(m.qk_pos_emb_head_dim % 2 == 0,
                 "rotary positions need an even head width",
                 fmt::format("model.qk_pos_emb_head_dim = {}", m.qk_pos_emb_head_dim),
@@ -41,8 +41,8 @@ void check_projections(Rules& rules) {
 
 /// What is built for it here, of what Megatron-LM can do.
 void check_layout(Rules& rules) {
-  const ParallelConfig& p = rules.plan_.parallelism;
-  const TrainingConfig& t = rules.plan_.training;
+  const ParallelConfig& p = rules.plan().parallelism;
+  const TrainingConfig& t = rules.plan().training;
   rules.require(traits_of(t.framework).latent_attention,
                 "multi-latent attention is not supported for this framework",
                 "model.multi_latent_attention, training.framework = " + to_string(t.framework),
@@ -71,7 +71,7 @@ void check_layout(Rules& rules) {
 /// TransformerEngine 2.11 and before: "Disabling FlashAttention 2 as it does not support MLA"
 /// (get_attention_backend in attention/dot_product_attention/utils.py).
 void check_kernel(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const ModelConfig& m = plan.model;
   const bool flash =
       plan.training.attention == Attention::kFlash || plan.training.attention == Attention::kFlash1;
@@ -101,7 +101,7 @@ void check_kernel(Rules& rules) {
 }  // namespace
 
 void check_latent_attention(Rules& rules) {
-  if (!rules.plan_.model.multi_latent_attention) return check_unused_latent_keys(rules);
+  if (!rules.plan().model.multi_latent_attention) return check_unused_latent_keys(rules);
   check_projections(rules);
   check_layout(rules);
   check_kernel(rules);

@@ -7,8 +7,8 @@ namespace estimator {
 namespace {
 
 void check_parallel_residual(Rules& rules) {
-  const ModelConfig& m = rules.plan_.model;
-  const Framework framework = rules.plan_.training.framework;
+  const ModelConfig& m = rules.plan().model;
+  const Framework framework = rules.plan().training.framework;
   rules.require(m.parallel_residual || !m.tied_layernorm,
                 "one norm for attention and MLP needs both to read the same input",
                 "model.tied_layernorm without model.parallel_residual",
@@ -26,8 +26,8 @@ void check_parallel_residual(Rules& rules) {
 
 /// row_linear and column_linear in nanotron/parallel/tensor_parallel/functional.py.
 void check_asynchronous_linear(Rules& rules) {
-  const ParallelConfig& p = rules.plan_.parallelism;
-  const Framework framework = rules.plan_.training.framework;
+  const ParallelConfig& p = rules.plan().parallelism;
+  const Framework framework = rules.plan().training.framework;
   const auto check = [&](bool asked, const std::string& key) {
     if (!asked) return;
     rules.require(traits_of(framework).asynchronous_linear,
@@ -46,7 +46,7 @@ void check_asynchronous_linear(Rules& rules) {
 
 /// What multi-token prediction is built for here, of what Megatron-LM can do.
 void check_around_prediction(Rules& rules) {
-  const ParallelConfig& p = rules.plan_.parallelism;
+  const ParallelConfig& p = rules.plan().parallelism;
   const auto require =
       [&](bool holds, const char* what, const std::string& where, const char* help) {
         rules.require(holds,
@@ -73,13 +73,13 @@ void check_around_prediction(Rules& rules) {
 }
 
 void check_prediction(Rules& rules) {
-  const ModelConfig& m = rules.plan_.model;
+  const ModelConfig& m = rules.plan().model;
   rules.require(m.mtp_loss_scaling_factor >= 0,
                 "the weight of a loss is negative",
                 fmt::format("model.mtp_loss_scaling_factor = {}", m.mtp_loss_scaling_factor),
                 "use 0.1");
   if (!m.predicts_more_tokens()) return;
-  const Framework framework = rules.plan_.training.framework;
+  const Framework framework = rules.plan().training.framework;
   rules.require(traits_of(framework).multi_token_prediction,
                 "multi-token prediction is not supported for this framework",
                 "model.mtp_num_layers, training.framework = " + to_string(framework),

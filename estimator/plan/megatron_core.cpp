@@ -25,7 +25,7 @@ int minor_version(std::string_view text) {
 
 /// Fusions that are on by default, and mean nothing where the framework has no such kernel.
 void check_fusion_keys(Rules& rules) {
-  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig& t = rules.plan().training;
   const FrameworkTraits& framework = traits_of(t.framework);
   const auto only_where = [&](bool has_kernel, bool is_on, const std::string& key) {
     rules.require(
@@ -82,7 +82,7 @@ int gathers_with_experts(const Plan& plan) {
 }
 
 void check_megatron_keys(Rules& rules) {
-  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig& t = rules.plan().training;
   const TrainingConfig defaults;
   const auto only_megatron = [&](bool is_default, const std::string& key) {
     rules.require(t.framework == Framework::kMegatronLm || is_default,

@@ -9,7 +9,7 @@ constexpr const char* kKey = "training.optimizer_cpu_offload";
 
 /// Keys that say how to offload mean nothing where nothing is offloaded.
 void check_unused_offload_keys(Rules& rules) {
-  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig& t = rules.plan().training;
   const TrainingConfig defaults;
   const auto unused = [&](bool is_default, const std::string& key) {
     rules.require(is_default,
@@ -22,7 +22,7 @@ void check_unused_offload_keys(Rules& rules) {
   unused(!t.overlap_cpu_optimizer_d2h_h2d, "overlap_cpu_optimizer_d2h_h2d");
   unused(t.pin_cpu_grads, "pin_cpu_grads");
   unused(t.pin_cpu_params, "pin_cpu_params");
-  rules.require(!rules.plan_.time.cpu_adam_parameters_per_second,
+  rules.require(!rules.plan().time.cpu_adam_parameters_per_second,
                 "the key is only for optimizer offload",
                 fmt::format("time.cpu_adam_parameters_per_second without {}", kKey),
                 "add --optimizer-cpu-offload, or leave it out");
@@ -36,7 +36,7 @@ void check_unused_offload_keys(Rules& rules) {
 }  // namespace
 
 void check_optimizer_offload(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
   if (!t.optimizer_cpu_offload) return check_unused_offload_keys(rules);
   const auto require =

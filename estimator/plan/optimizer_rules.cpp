@@ -6,7 +6,7 @@ namespace {
 
 /// Keys that say how Muon works mean nothing for another optimizer.
 void check_unused_muon_keys(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
   const TrainingConfig defaults;
   const auto unused = [&](bool is_default, const std::string& key) {
@@ -25,7 +25,7 @@ void check_unused_muon_keys(Rules& rules) {
 /// Megatron-LM's conditions: validate_args of training/arguments.py,
 /// _get_megatron_emerging_optimizer of core/optimizer/__init__.py.
 void check_muon(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const ParallelConfig& p = plan.parallelism;
   const TrainingConfig& t = plan.training;
   if (t.optimizer != Optimizer::kMuon) return check_unused_muon_keys(rules);
@@ -62,8 +62,8 @@ void check_muon(Rules& rules) {
 
 /// validate_args of megatron/training/arguments.py.
 void check_overlapped_gathers(Rules& rules) {
-  const ParallelConfig& p = rules.plan_.parallelism;
-  if (rules.plan_.training.framework != Framework::kMegatronLm || !p.overlap_param_gather) return;
+  const ParallelConfig& p = rules.plan().parallelism;
+  if (rules.plan().training.framework != Framework::kMegatronLm || !p.overlap_param_gather) return;
   rules.require(p.zero_stage >= 1,
                 "only the distributed optimizer gathers parameters",
                 fmt::format("parallelism.overlap_param_gather, zero_stage = {}", p.zero_stage),
@@ -79,7 +79,7 @@ void check_overlapped_gathers(Rules& rules) {
 /// parallel_dims.py of TorchTitan (dp_replicate), which cut the ranks of a stage into consecutive
 /// parts.
 void check_optimizer_instances(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const ParallelConfig& p = plan.parallelism;
   const int64_t instances = p.num_distributed_optimizer_instances;
   if (instances == 1) return;

@@ -11,8 +11,8 @@ namespace estimator {
 namespace {
 
 void check_even_layers(Rules& rules) {
-  const int64_t layers = rules.plan_.model.num_layers;
-  const ParallelConfig& p = rules.plan_.parallelism;
+  const int64_t layers = rules.plan().model.num_layers;
+  const ParallelConfig& p = rules.plan().parallelism;
   if (p.virtual_stages == 1) {
     rules.require(
         layers % p.pipeline == 0,
@@ -40,8 +40,8 @@ void check_even_layers(Rules& rules) {
 }
 
 void check_given_layers(Rules& rules) {
-  const int64_t layers = rules.plan_.model.num_layers;
-  const ParallelConfig& p = rules.plan_.parallelism;
+  const int64_t layers = rules.plan().model.num_layers;
+  const ParallelConfig& p = rules.plan().parallelism;
   const std::vector<int64_t>& given = p.layers_per_stage;
   const auto count = static_cast<int64_t>(given.size());
   const int64_t sum = std::accumulate(given.begin(), given.end(), int64_t{0});
@@ -86,7 +86,7 @@ std::vector<int64_t> multiples_near(int64_t step, int64_t value) {
 /// Megatron-LM's conditions (training/arguments.py; core/pipeline_parallel/schedules.py,
 /// forward_backward_pipelining_with_interleaving).
 void check_interleaving(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const ParallelConfig& p = plan.parallelism;
   const std::string where = fmt::format("parallelism.virtual_stages = {}, ", p.virtual_stages);
   rules.require(
@@ -135,7 +135,7 @@ void check_interleaving(Rules& rules) {
 /// What Megatron-LM moves into the warm-up and the flush of a pipeline, with its own conditions
 /// (__post_init__ of core/model_parallel_config.py).
 void check_flush(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const ParallelConfig& p = plan.parallelism;
   const std::string framework = "training.framework = " + to_string(plan.training.framework);
   if (p.overlap_p2p_warmup_flush) {
@@ -179,10 +179,19 @@ void check_flush(Rules& rules) {
 }  // namespace
 
 void check_pipeline(Rules& rules) {
-  const ParallelConfig& p = rules.plan_.parallelism;
+  const ParallelConfig& p = rules.plan().parallelism;
   check_flush(rules);
   p.layers_per_stage.empty() ? check_even_layers(rules) : check_given_layers(rules);
   if (p.virtual_stages > 1) check_interleaving(rules);
+}
+
+void check_schedule(Rules& rules) {
+  const ParallelConfig& p = rules.plan().parallelism;
+  rules.require(p.pipeline_schedule == ScheduleKind::kOneForwardOneBackward ||
+                    p.pipeline_schedule == ScheduleKind::kGpipe,
+                "schedules that split the backward cannot be run yet",
+                fmt::format("parallelism.pipeline_schedule = {}", to_string(p.pipeline_schedule)),
+                "use 1f1b, with virtual_stages for less bubble");
 }
 
 }  // namespace estimator

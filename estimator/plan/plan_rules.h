@@ -9,6 +9,9 @@
 
 namespace estimator {
 
+/// The most ranks of a cluster that Onerank handles.
+inline constexpr int64_t kLargestWorld = 1'000'000;
+
 /// Number of ranks of one replica of the model. It is at most 10^18, since each degree is at most a
 /// million.
 int64_t model_ranks(const ParallelConfig& parallelism);

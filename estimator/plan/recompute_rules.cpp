@@ -15,7 +15,7 @@ bool is_layer_count(const std::string& option) {
 }
 
 void check_recompute_modules(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
   if (t.recompute_modules.empty()) return;
   const std::string named =
@@ -50,7 +50,7 @@ void check_recompute_modules(Rules& rules) {
 /// As Megatron-LM asks for (validate_args in megatron/training/arguments.py, TransformerConfig in
 /// megatron/core/transformer/transformer_config.py). DeepSpeed calls it partition_activations.
 void check_saved_activations(Rules& rules) {
-  const Plan& plan = rules.plan_;
+  const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
   if (!t.distribute_saved_activations) return;
   const auto require =
@@ -86,7 +86,7 @@ void check_saved_activations(Rules& rules) {
 }  // namespace
 
 void check_recompute(Rules& rules) {
-  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig& t = rules.plan().training;
   check_recompute_modules(rules);
   check_saved_activations(rules);
   if (t.selective_ac_option == kSelectiveByOperator) return;

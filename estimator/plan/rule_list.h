@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "estimator/base/errors.h"
@@ -19,7 +20,12 @@ namespace estimator {
 /// does not.
 class Rules {
  public:
-  Rules(const Plan& plan, const PlanContext& context) : plan_(plan), origin_(context.origin) {}
+  /// `plan` must outlive it.
+  Rules(const Plan& plan, PlanContext context) : plan_(plan), context_(std::move(context)) {}
+
+  const Plan& plan() const { return plan_; }
+  const PlanContext& context() const { return context_; }
+  const std::vector<BrokenRule>& broken() const { return broken_; }
 
   void require(bool holds,
                std::string what,
@@ -28,7 +34,7 @@ class Rules {
                std::vector<Remedy> remedies = {}) {
     if (holds) return;
     broken_.push_back(
-        {{std::move(what), origin_ + ": " + where, std::move(help)}, std::move(remedies)});
+        {{std::move(what), context_.origin + ": " + where, std::move(help)}, std::move(remedies)});
   }
 
   void in_range(int64_t least, int64_t most, int64_t value, const std::string& key) {
@@ -38,8 +44,12 @@ class Rules {
             range_text({static_cast<double>(least), static_cast<double>(most)}));
   }
 
+  /// A rule that says itself where it is broken.
+  void add(Problem problem) { broken_.push_back({std::move(problem), {}}); }
+
+ private:
   const Plan& plan_;
-  std::string origin_;
+  PlanContext context_;
   std::vector<BrokenRule> broken_;
 };
 

@@ -6,6 +6,17 @@
 
 namespace estimator {
 
+/// What the allocator accepts of its settings.
+void check_allocator(Rules& rules);
+
+/// Micro-batches that divide the global batch, a batch in samples, and a sequence that the model
+/// and its tensor ranks can have.
+void check_batch_and_sequence(Rules& rules);
+
+/// GPU, links and network (check_hardware()), the size of the world, and degrees that multiply to
+/// it.
+void check_cluster(Rules& rules);
+
 /// Context parallelism: what TransformerEngine's attention requires when ranks split the sequence.
 void check_context(Rules& rules);
 
@@ -18,14 +29,37 @@ void check_determinism(Rules& rules);
 /// Products in 8 bits: what TransformerEngine and the GPU require.
 void check_eight_bits(Rules& rules);
 
+/// What cuBLAS accepts as the size of its workspace.
+void check_cublas_workspace(Rules& rules);
+
 /// What mixtures of experts require. A dense model must not set their keys.
 void check_experts(Rules& rules);
+
+/// The attention kernel that is chosen, if it is not unfused: what it requires of GPU, type and
+/// heads.
+void check_flash_attention(Rules& rules);
+
+/// GPU, links and network of a cluster, without its size.
+void check_hardware(Rules& rules);
+
+/// Memory that must stay free: a number without a unit counts bytes, which nobody means.
+void check_headroom(Rules& rules);
 
 void check_latent_attention(Rules& rules);
 
 /// Layers with attention and MLP in parallel, layers of multi-token prediction, and nanotron's ways
 /// to gather inputs of linear layers.
 void check_layers(Rules& rules);
+
+/// Steps and tokens of the training, which may both be given if they say the same.
+void check_length_of_training(Rules& rules);
+
+/// Numbers of the model: those that it has from the user alone, those that it derives from them
+/// where the plan does not give them, and constants. Needs nothing that is filled in.
+void check_model_ranges(Rules& rules);
+
+/// RMSNorm of several kernels: only some frameworks use PyTorch's.
+void check_norm_fusion(Rules& rules);
 
 /// Muon, and instances of the distributed optimizer: what Megatron-LM requires.
 void check_optimizer(Rules& rules);
@@ -43,7 +77,19 @@ void check_model_size(Rules& rules);
 /// What TorchTitan's selective recompute, by operator or by layer, requires.
 void check_recompute(Rules& rules);
 
+/// Pipeline schedules that cannot be run yet.
+void check_schedule(Rules& rules);
+
+/// ZeRO stages; and of FSDP2 what it is built for here.
+void check_sharding(Rules& rules);
+
+/// Heads, columns and vocabulary of the model, as tensor ranks split them.
+void check_tensor_split(Rules& rules);
+
 /// What transformers' Trainer with accelerate has, of the keys of other frameworks.
 void check_trainer(Rules& rules);
+
+/// Overlap of the tensor ranks' communication with products: TransformerEngine's user buffers.
+void check_user_buffers(Rules& rules);
 
 }  // namespace estimator

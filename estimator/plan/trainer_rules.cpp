@@ -7,7 +7,7 @@ namespace estimator {
 namespace {
 
 void check_mixed_precision(Rules& rules) {
-  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig& t = rules.plan().training;
   const bool mixed = t.mixed_precision.value_or(false);
   rules.require(!mixed || traits_of(t.framework).mixed_precision,
                 "only transformers' Trainer has this key",
@@ -27,7 +27,7 @@ void check_mixed_precision(Rules& rules) {
 }
 
 void check_decay_groups(Rules& rules) {
-  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig& t = rules.plan().training;
   rules.require(!t.decay_groups.value_or(false) || traits_of(t.framework).decay_groups,
                 "only transformers' Trainer has this key",
                 "training.decay_groups, training.framework = " + to_string(t.framework),
@@ -36,8 +36,8 @@ void check_decay_groups(Rules& rules) {
 
 /// The ways in which ranks could share the work, but that the framework's own here do not have.
 void check_ranks(Rules& rules) {
-  const ParallelConfig& p = rules.plan_.parallelism;
-  const Framework framework = rules.plan_.training.framework;
+  const ParallelConfig& p = rules.plan().parallelism;
+  const Framework framework = rules.plan().training.framework;
   const auto require_one = [&](int64_t ranks, const char* key) {
     rules.require(
         ranks == 1,
@@ -60,7 +60,7 @@ void check_ranks(Rules& rules) {
 void check_trainer(Rules& rules) {
   check_mixed_precision(rules);
   check_decay_groups(rules);
-  const TrainingConfig& t = rules.plan_.training;
+  const TrainingConfig& t = rules.plan().training;
   if (!traits_of(t.framework).data_parallel_only) return;
   check_ranks(rules);
   rules.require(t.recompute != Recompute::kSelective,

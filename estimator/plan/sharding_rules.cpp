@@ -1,0 +1,53 @@
+#include "estimator/plan/frameworks.h"
+#include "estimator/plan/subject_rules.h"
+
+namespace estimator {
+namespace {
+
+/// What FSDP2 is built for here: TorchTitan's use of it, without a pipeline.
+void check_fsdp2(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const ParallelConfig& p = plan.parallelism;
+  const auto require =
+      [&](bool holds, const std::string& what, const std::string& where, const std::string& help) {
+        rules.require(
+            holds, fmt::format("ZeRO stage {} is FSDP2 here, {}", p.zero_stage, what), where, help);
+      };
+  const Framework framework = plan.training.framework;
+  require(traits_of(framework).fully_sharded,
+          "which the framework does not have",
+          fmt::format("parallelism.zero_stage = {}, training.framework = {}",
+                      p.zero_stage,
+                      to_string(framework)),
+          "use --framework torchtitan, transformers, plain or deepspeed, or ZeRO stage 1");
+  require(p.pipeline == 1,
+          "which is not supported with a pipeline yet",
+          fmt::format("parallelism.pipeline = {}", p.pipeline),
+          "use one stage, or ZeRO stage 1");
+  require(plan.training.dtype != Dtype::kFp16,
+          "which has no loss scaling",
+          "training.dtype = fp16",
+          "use bf16");
+  // _chunk_cat_cuda() of PyTorch 2.11 has the ranks in the second dimension of its grid, of which
+  // CUDA allows 65,535 (aten/src/ATen/native/cuda/TensorShape.cu).
+  constexpr int64_t kMostRanksOfKernel = 65'535;
+  const int64_t ranks = p.data.value_or(1);
+  require(ranks <= kMostRanksOfKernel,
+          "whose reduce-scatter PyTorch prepares with a kernel for at most 65,535 ranks",
+          fmt::format("parallelism.data = {}", ranks),
+          "use fewer data ranks, for example with a tensor size");
+}
+
+}  // namespace
+
+void check_sharding(Rules& rules) {
+  const ParallelConfig& p = rules.plan().parallelism;
+  const bool is_known = p.zero_stage >= 0 && p.zero_stage <= 3;
+  rules.require(is_known,
+                "there is no such ZeRO stage",
+                fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+                "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2, or DeepSpeed's)");
+  if (is_known && rules.plan().fully_sharded()) check_fsdp2(rules);
+}
+
+}  // namespace estimator
