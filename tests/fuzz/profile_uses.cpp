@@ -8,6 +8,7 @@
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/profile_report.h"
 #include "sim/cli/report/timeline_text.h"
+#include "sim/cli/report/verdict_report.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace fuzz {

@@ -11,8 +11,8 @@
 #include "sim/cli/input/verdict_gate.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
-#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/plan_report.h"
+#include "sim/cli/report/verdict_report.h"
 
 namespace sim {
 namespace {

@@ -12,7 +12,8 @@
 #include "estimator/what_if/plan_changes.h"
 #include "estimator/what_if/typed_flags.h"
 #include "sim/cli/process/exec_process.h"
-#include "sim/cli/report/estimate_report.h"
+#include "sim/cli/report/rank_memory_report.h"
+#include "sim/cli/report/verdict_report.h"
 
 namespace sim {
 namespace {

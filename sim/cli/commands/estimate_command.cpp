@@ -30,7 +30,10 @@
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/program_report.h"
 #include "sim/cli/report/program_timeline_text.h"
+#include "sim/cli/report/rank_memory_report.h"
+#include "sim/cli/report/step_report.h"
 #include "sim/cli/report/timeline_text.h"
+#include "sim/cli/report/verdict_report.h"
 #include "sim/cli/values/strict_number.h"
 
 namespace sim {

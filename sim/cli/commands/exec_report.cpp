@@ -11,11 +11,11 @@
 #include "sim/cli/page/program_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"
-#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/program_report.h"
 #include "sim/cli/report/program_time_text.h"
 #include "sim/cli/report/program_timeline_text.h"
 #include "sim/cli/report/roofline_report.h"
+#include "sim/cli/report/verdict_report.h"
 
 namespace sim {
 namespace {

@@ -7,8 +7,12 @@
 #include "estimator/base/document.h"
 #include "estimator/base/units.h"
 #include "sim/cli/page/sections.h"
-#include "sim/cli/report/estimate_report.h"
+#include "sim/cli/report/advice_report.h"
 #include "sim/cli/report/plan_report.h"
+#include "sim/cli/report/rank_memory_report.h"
+#include "sim/cli/report/step_report.h"
+#include "sim/cli/report/textbook_report.h"
+#include "sim/cli/report/verdict_report.h"
 
 namespace sim {
 namespace {

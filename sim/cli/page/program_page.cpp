@@ -10,10 +10,11 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/program_roofline.h"
 #include "sim/cli/page/sections.h"
-#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/program_report.h"
 #include "sim/cli/report/program_time_text.h"
+#include "sim/cli/report/rank_memory_report.h"
+#include "sim/cli/report/verdict_report.h"
 
 namespace sim {
 namespace {

@@ -9,9 +9,11 @@
 #include "estimator/base/document.h"
 #include "estimator/base/text.h"
 #include "estimator/base/units.h"
-#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/profile_report.h"
+#include "sim/cli/report/rank_memory_report.h"
 #include "sim/cli/report/roofline_report.h"
+#include "sim/cli/report/step_report.h"
+#include "sim/cli/report/training_report.h"
 
 namespace sim {
 

@@ -8,7 +8,7 @@
 #include "estimator/base/document.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
-#include "sim/cli/report/estimate_report.h"
+#include "sim/cli/report/rank_memory_report.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {

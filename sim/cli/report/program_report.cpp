@@ -14,9 +14,9 @@
 #include "estimator/cluster/program_tokens.h"
 #include "estimator/cluster/program_trace_file.h"
 #include "sim/cli/process/output.h"
-#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/profile_report.h"
 #include "sim/cli/report/table.h"
+#include "sim/cli/report/verdict_report.h"
 
 namespace sim {
 namespace {

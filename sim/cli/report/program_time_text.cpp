@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "estimator/base/units.h"
-#include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/table.h"
+#include "sim/cli/report/training_report.h"
 
 namespace sim {
 namespace {

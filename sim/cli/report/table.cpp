@@ -248,6 +248,12 @@ std::string tables_in(const std::vector<TitledTable>& tables, const ReportStyle&
   return text;
 }
 
+std::string following_tables(const std::vector<TitledTable>& tables, const ReportStyle& style) {
+  std::string text;
+  for (const TitledTable& table : tables) text += "\n" + table.in(style);
+  return text;
+}
+
 std::string gib(int64_t bytes) {
   return fmt::format("{:.2f}", static_cast<double>(bytes) / static_cast<double>(estimator::kGiB));
 }

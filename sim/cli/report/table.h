@@ -67,6 +67,9 @@ struct TitledTable {
 /// The tables below each other, with an empty line between them.
 std::string tables_in(const std::vector<TitledTable>& tables, const ReportStyle& style = {});
 
+/// The same tables where they follow other text: each after an empty line.
+std::string following_tables(const std::vector<TitledTable>& tables, const ReportStyle& style);
+
 /// GiB without the unit, for a column whose title has it: "79.19".
 std::string gib(int64_t bytes);
 
