@@ -1,9 +1,9 @@
 #include "estimator/replay/work_price.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/units.h"
 #include "estimator/communication/communication_time.h"
 #include "estimator/communication/message_time.h"
@@ -25,10 +25,6 @@ Float8Scaling scaling_of(int64_t scale_mode) {
   if (scale_mode == kOuterVector) return Float8Scaling::kRow;
   return scale_mode == kVector16 || scale_mode == kVector32 ? Float8Scaling::kMicro
                                                             : Float8Scaling::kBlock;
-}
-
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// Of a kernel with which PyTorch convolves each channel with its own filter, from the sizes of its
@@ -232,12 +228,12 @@ class PriceList {
     if (work.dtype.starts_with("Float8")) {
       return rates_.float8_flops_per_second(shape, scaling_of(work.scale_mode));
     }
-    if (is_one_of(work.dtype, {"Double", "ComplexDouble"}))
+    if (contains({"Double", "ComplexDouble"}, work.dtype))
       return rates_.fp64_flops_per_second(shape);
     if (work.dtype == "Char") {
       return rates_.flops_per_second_as_bf16(peak.int8, shape) * int8_share(rates_.gpu());
     }
-    if (!is_one_of(work.dtype, {"Float", "ComplexFloat"})) return 0;
+    if (!contains({"Float", "ComplexFloat"}, work.dtype)) return 0;
     return work.uses_tf32 ? rates_.flops_per_second_as_bf16(peak.tf32, shape)
                           : rates_.matmul_flops_per_second(shape, Dtype::kFp32, false);
   }

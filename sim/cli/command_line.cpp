@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "estimator/base/document.h"
+#include "estimator/base/error_document.h"
 #include "estimator/base/field_words.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/help_text.h"
@@ -12,7 +14,6 @@
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"
-#include "sim/cli/report/documents.h"
 #include "sim/cli/values/plan_flag_table.h"
 
 namespace sim {

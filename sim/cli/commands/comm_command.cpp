@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_notes.h"
@@ -10,7 +11,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/plan_flags.h"
-#include "sim/cli/input/table_format.h"
+#include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/comm_report.h"
 #include "sim/cli/values/byte_sizes.h"

@@ -8,6 +8,7 @@
 #include "estimator/base/files.h"
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/cluster/program_roofline.h"
+#include "sim/cli/commands/program_trace_output.h"
 #include "sim/cli/page/program_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/text.h"
 #include "estimator/what_if/typed_flags.h"
 #include "sim/cli/commands/typed_arguments.h"
@@ -12,17 +13,13 @@
 namespace sim {
 namespace {
 
+using estimator::contains;
 using estimator::FoundLayout;
 using estimator::Layout;
 
 constexpr std::string_view kGroupsOfSearch[] = {"Search", "Several machines", "Output"};
 /// Options that say how many GPUs there are, and what an estimate has not.
 constexpr std::string_view kLeftOut[] = {"--gpus", "--nodes", "--store"};
-
-template <std::size_t n>
-bool contains(const std::string_view (&names)[n], std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
 
 bool edits_key(const Layout& layout, const std::string& key) {
   return std::any_of(

@@ -10,13 +10,13 @@
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/model_config.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/list_documents.h"
 #include "sim/cli/commands/named_choice.h"
 #include "sim/cli/commands/report_output.h"
-#include "sim/cli/input/table_format.h"
+#include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/process/interrupts.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/torch_check.h"
-#include "sim/cli/report/documents.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {

@@ -10,7 +10,7 @@
 #include "estimator/profile/peak_snapshot.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/html_flag.h"
-#include "sim/cli/input/table_format.h"
+#include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/page/rank_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"

@@ -9,7 +9,7 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/program_flags.h"
-#include "sim/cli/input/table_format.h"
+#include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/roofline_report.h"

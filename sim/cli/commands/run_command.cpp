@@ -8,8 +8,9 @@
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/html_flag.h"
 #include "sim/cli/commands/report_output.h"
+#include "sim/cli/input/plan_options.h"
 #include "sim/cli/input/rank_options.h"
-#include "sim/cli/input/table_format.h"
+#include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/page/rank_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/terminal.h"
@@ -17,6 +18,7 @@
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/profile_report.h"
+#include "sim/cli/values/strict_number.h"
 
 namespace sim {
 namespace {

@@ -8,6 +8,7 @@
 #include "estimator/what_if/search_result.h"
 #include "estimator/what_if/sweep.h"
 #include "sim/cli/commands/commands.h"
+#include "sim/cli/commands/list_documents.h"
 #include "sim/cli/commands/named_choice.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/comm_report.h"

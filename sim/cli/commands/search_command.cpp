@@ -16,7 +16,7 @@
 #include "sim/cli/commands/many_plans.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/commands/slurm_job.h"
-#include "sim/cli/input/table_format.h"
+#include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/page/comparison_page.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/search_report.h"

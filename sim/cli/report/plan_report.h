@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/cli/input/plan_options.h"
+#include "sim/cli/values/plan_input.h"
 
 namespace sim {
 

@@ -8,12 +8,9 @@
 #include <set>
 #include <tuple>
 
-#include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/cluster/program_tokens.h"
-#include "estimator/cluster/program_trace_file.h"
-#include "sim/cli/process/output.h"
 #include "sim/cli/report/profile_report.h"
 #include "sim/cli/report/table.h"
 #include "sim/cli/report/verdict_report.h"
@@ -253,18 +250,6 @@ std::string program_text(const RankProfile& profile, bool is_verbose) {
   text += assumed_line(program) + collectives_text(program);
   if (!is_verbose) return text;
   return text + absent_text(program) + assumed_text(program) + invented_text(profile);
-}
-
-void write_program_trace(const std::string& path, const estimator::ProgramReplay& replayed) {
-  const estimator::ProgramTrace trace = estimator::program_trace(replayed);
-  estimator::write_file_whole(path, trace.text);
-  if (trace.left_out.empty()) return;
-  write_to_standard_error(
-      fmt::format("{} has not all ranks, so that it can be opened: rank {} and {} more are left "
-                  "out\n",
-                  path,
-                  trace.left_out.front(),
-                  trace.left_out.size() - 1));
 }
 
 }  // namespace sim

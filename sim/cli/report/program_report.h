@@ -4,7 +4,6 @@
 #include <string>
 
 #include "estimator/cluster/cluster_estimate.h"
-#include "estimator/cluster/program_replay.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace sim {
@@ -18,9 +17,5 @@ std::string program_text(const estimator::RankProfile& profile, bool is_verbose)
 std::string program_verdict(const estimator::RankProfile& profile);
 /// The verdict of a profile that has one.
 estimator::Verdict verdict_of_program(const estimator::RankProfile& profile);
-
-/// Writes the step for Perfetto, and says on standard error which ranks are left out because the
-/// file would be too large.
-void write_program_trace(const std::string& path, const estimator::ProgramReplay& replayed);
 
 }  // namespace sim

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "sim/cli/input/table_format.h"
+#include "sim/cli/values/table_format.h"
 
 namespace sim {
 

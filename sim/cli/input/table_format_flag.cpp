@@ -1,4 +1,4 @@
-#include "sim/cli/input/table_format.h"
+#include "sim/cli/input/table_format_flag.h"
 
 #include <fmt/format.h>
 

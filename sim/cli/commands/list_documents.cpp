@@ -1,4 +1,4 @@
-#include "sim/cli/report/documents.h"
+#include "sim/cli/commands/list_documents.h"
 
 namespace sim {
 
