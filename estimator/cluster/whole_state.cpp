@@ -6,6 +6,7 @@
 
 #include "estimator/memory/context_memory.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/muon_parameters.h"
 
 namespace estimator {
 namespace {
@@ -50,15 +51,14 @@ bool has_unequal_owners(const Plan& plan) {
   return owns_whole || plan.training.optimizer == Optimizer::kMuon;
 }
 
-/// Of an element, in fp32: a momentum, or AdamW's two moments. Muon updates matrices, but for the
-/// embedding of words and the output layer (is_of_muon() in models/optimizer/muon.h).
+/// Of an element, in fp32: a momentum, or AdamW's two moments.
 double moment_bytes_of(Optimizer optimizer, const ParameterRecord& parameter) {
   constexpr double kMoment = 4;
   const bool is_of_vocabulary = parameter.name.ends_with("word_embeddings.weight") ||
                                 parameter.name.ends_with("output_layer.weight");
-  const bool is_of_muon =
-      optimizer == Optimizer::kMuon && parameter.shape.size() == 2 && !is_of_vocabulary;
-  return is_of_muon || optimizer == Optimizer::kSgd ? kMoment : 2 * kMoment;
+  const auto dims = static_cast<int64_t>(parameter.shape.size());
+  const bool has_momentum = optimizer == Optimizer::kMuon && is_of_muon(dims, is_of_vocabulary);
+  return has_momentum || optimizer == Optimizer::kSgd ? kMoment : 2 * kMoment;
 }
 
 /// Of all parameters of a rank but copies, as if it kept their state alone.

@@ -13,6 +13,8 @@
 #include <cmath>
 #include <utility>
 
+#include "estimator/plan/muon_parameters.h"
+
 namespace models {
 namespace {
 
@@ -131,7 +133,7 @@ bool has_parts(const Parameter& parameter, const MuonSettings& settings) {
 }  // namespace
 
 bool is_of_muon(const Parameter& parameter) {
-  return parameter.value.dim() == 2 && !parameter.of_vocabulary;
+  return estimator::is_of_muon(parameter.value.dim(), parameter.of_vocabulary);
 }
 
 at::Tensor orthogonalised(const at::Tensor& matrix, const MuonSettings& settings) {

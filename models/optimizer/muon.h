@@ -19,8 +19,7 @@
 
 namespace models {
 
-/// Whether Muon updates the parameter: matrices, but for embeddings of words and the output layer
-/// (is_managed_by_layer_wise_optimizer in layer_wise_optimizer.py). AdamW updates all others.
+/// Whether Muon updates the parameter (estimator::is_of_muon()).
 bool is_of_muon(const Parameter& parameter);
 
 /// One matrix with its state, all fp32 with as many elements.
