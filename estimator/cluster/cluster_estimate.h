@@ -12,6 +12,7 @@
 #include "estimator/base/json_value.h"
 #include "estimator/base/option.h"
 #include "estimator/base/tagged.h"
+#include "estimator/compute/board_power.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/plan/plan_spec.h"
 #include "estimator/profile/rank_profile.h"
@@ -80,6 +81,7 @@ struct RankClassEstimate {
   int64_t host_bytes = 0;
   double forward_seconds = 0;   ///< compute of one micro-batch
   double backward_seconds = 0;  ///< with recompute
+  BoardUse board;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, RankClassEstimate& c) {
@@ -104,6 +106,7 @@ void visit_fields(Visitor& visit, RankClassEstimate& c) {
   visit("forward_seconds", c.forward_seconds, "one micro-batch, compute and tensor communication");
   visit(
       "backward_seconds", c.backward_seconds, "one micro-batch, compute and tensor communication");
+  visit("board", c.board, "what the step needs of the power of its board");
 }
 
 /// The host memory that the optimizer needs. There is no verdict for it, because the memory of the

@@ -17,8 +17,7 @@
 #include "estimator/compute/compute_time.h"
 #include "estimator/compute/host_rates.h"
 #include "estimator/compute/model_flops.h"
-#include "estimator/step/stage_time.h"
-#include "estimator/step/step_time.h"
+#include "estimator/step/limited_stages.h"
 
 namespace estimator {
 namespace {
@@ -49,16 +48,19 @@ struct PricedCluster {
         gpu(gpu_of(plan.cluster)),
         fabric(fabric_of(plan)),
         target(compute_target(plan, gpu, calibration)),
-        stages(static_cast<std::size_t>(plan.parallelism.pipeline)) {
+        limited(limited_stages(groups(),
+                               {.plan = plan,
+                                .compute = target,
+                                .layout = layout,
+                                .fabric = fabric,
+                                .keep_works = keep_works})) {}
+
+  std::vector<StageGroup> groups() const {
+    std::vector<StageGroup> groups;
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      const StageTime time = stage_time(*matched[i],
-                                        {.plan = plan,
-                                         .compute = target,
-                                         .layout = layout,
-                                         .fabric = fabric,
-                                         .keep_works = keep_works});
-      for (const int64_t stage : classes[i].stages) stages[static_cast<std::size_t>(stage)] = time;
+      groups.push_back({.profile = matched[i], .stages = classes[i].stages});
     }
+    return groups;
   }
 
   std::vector<RankClass> classes;
@@ -67,7 +69,7 @@ struct PricedCluster {
   const Gpu& gpu;
   Fabric fabric;
   ComputeTarget target;
-  std::vector<StageTime> stages;
+  LimitedStages limited;
 };
 
 }  // namespace
@@ -98,29 +100,31 @@ StepTimeline cluster_timeline(const Plan& plan,
                               const std::vector<RankProfile>& profiles,
                               const Calibration* calibration) {
   const PricedCluster cluster(plan, profiles, calibration, /*keep_works=*/true);
-  return step_timeline(plan, cluster.layout, cluster.fabric, cluster.stages);
+  return step_timeline(plan, cluster.layout, cluster.fabric, cluster.limited.stages);
 }
 
 ClusterEstimate estimate_cluster(const Plan& plan,
                                  const std::vector<RankProfile>& profiles,
                                  const Calibration* calibration) {
   const PricedCluster cluster(plan, profiles, calibration);
-  const auto& [classes, matched, layout, gpu, fabric, target, stages] = cluster;
+  const auto& [classes, matched, layout, gpu, fabric, target, limited] = cluster;
 
   ClusterEstimate estimate;
   estimate.tool = matched.front()->tool;
   estimate.plan = to_json(plan);
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    const StageTime& time = stages[static_cast<std::size_t>(classes[i].stages.front())];
+    const auto stage = static_cast<std::size_t>(classes[i].stages.front());
+    const StageTime& time = limited.stages[stage];
     RankClassEstimate row = class_memory(plan, classes[i], *matched[i], layout, fabric);
     row.forward_seconds = time.forward().total_seconds();
     row.backward_seconds = time.backward().total_seconds();
+    row.board = limited.boards[i];
     estimate.rank_classes.push_back(std::move(row));
   }
   estimate.whole_state = whole_state(plan, gpu, classes, matched);
   estimate.host_memory = host_memory(plan, layout, classes, matched);
   estimate.verdict = memory_verdict(plan.memory.headroom_bytes, gpu, estimate.rank_classes);
-  estimate.time = step_time(plan, layout, fabric, stages);
+  estimate.time = limited.step;
   estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
   estimate.training = training_estimate(training_run(plan), gpu, estimate.time.iteration_seconds);
   estimate.rates =

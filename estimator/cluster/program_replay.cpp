@@ -1,8 +1,8 @@
 #include "estimator/cluster/program_replay.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
+#include <utility>
 
 #include "estimator/cluster/program_ranks.h"
 #include "estimator/cluster/program_tokens.h"
@@ -32,14 +32,7 @@ std::size_t item_of(const ReplayRank& rank, const PlayedWork& played) {
   return static_cast<std::size_t>(rank.profile->trace->events.item[event_of(played)]);
 }
 
-/// The energies stay those of full speed.
-void slow_down(ReplayRank& rank, const GpuRates& rates, const Fabric& fabric) {
-  std::vector<WorkPrice> prices = work_prices(*rank.profile, rates, fabric);
-  for (std::size_t i = 0; i < prices.size(); ++i) prices[i].joules = rank.prices[i].joules;
-  rank.prices = std::move(prices);
-}
-
-StepEnergy energy_of(const ReplayRank& rank, const PlayedRank& played) {
+StepEnergy step_energy(const ReplayRank& rank, const PlayedRank& played) {
   StepEnergy step{.seconds = played.iteration_seconds()};
   for (const PlayedWork& work : played.works) {
     const WorkPrice& price = price_of(rank, work);
@@ -49,6 +42,32 @@ StepEnergy energy_of(const ReplayRank& rank, const PlayedRank& played) {
   step.arithmetic_seconds = std::min(step.arithmetic_seconds, step.seconds);
   return step;
 }
+
+/// As keep_power_limit() plays it.
+class LimitedReplay {
+ public:
+  LimitedReplay(ProgramReplay& replay, const ProgramPlace& place)
+      : replay_(replay), place_(place) {}
+
+  StepEnergy energy_of(std::size_t rank) const {
+    return step_energy(replay_.ranks[rank], replay_.played[rank]);
+  }
+
+  /// The energies stay those of full speed.
+  void slow_down(std::size_t rank, double speed) {
+    ReplayRank& slowed = replay_.ranks[rank];
+    const GpuRates rates = rates_at(place_, ranks_together(*slowed.profile), speed);
+    std::vector<WorkPrice> prices = work_prices(*slowed.profile, rates, replay_.fabric);
+    for (std::size_t i = 0; i < prices.size(); ++i) prices[i].joules = slowed.prices[i].joules;
+    slowed.prices = std::move(prices);
+  }
+
+  void play() { replay_.played = replay(replay_.ranks, replay_.rates.launch()); }
+
+ private:
+  ProgramReplay& replay_;
+  const ProgramPlace& place_;
+};
 
 }  // namespace
 
@@ -60,33 +79,10 @@ ProgramReplay::ProgramReplay(const std::vector<RankProfile>& profiles, const Pro
                      .prices = work_prices(*profile, rates, fabric),
                      .cpu_optimizer = cpu_optimizer_rate(ranks_of_machine(*profile))});
   }
-  play();
+  LimitedReplay limited(*this, place);
+  limited.play();
   boards.resize(ranks.size());
-  if (rates.power() != nullptr) keep_power_limit(place, *rates.power());
-}
-
-void ProgramReplay::play() { played = replay(ranks, rates.launch()); }
-
-void ProgramReplay::keep_power_limit(const ProgramPlace& place, const BoardPower& board) {
-  constexpr int kRounds = 5;
-  constexpr double kExact = 0.002;
-  for (int round = 0; round < kRounds; ++round) {
-    bool is_kept = true;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      BoardUse& use = boards[i];
-      const StepEnergy step = energy_of(ranks[i], played[i]);
-      if (step.seconds <= 0) continue;
-      use.limit_watts = board.limit_watts;
-      use.watts = board.watts(step.joules, step.seconds, use.speed);
-      const double speed = speed_within_limit(board, step, use.speed);
-      if (std::abs(speed - use.speed) < kExact) continue;
-      is_kept = false;
-      use.speed = speed;
-      slow_down(ranks[i], rates_at(place, ranks_together(*ranks[i].profile), speed), fabric);
-    }
-    if (is_kept) return;
-    play();
-  }
+  if (rates.power() != nullptr) boards = keep_power_limit(*rates.power(), ranks.size(), limited);
 }
 
 double ProgramReplay::iteration_seconds() const {

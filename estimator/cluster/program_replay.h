@@ -20,19 +20,6 @@ struct ProgramPlace {
   std::optional<double> gpu_deviation = std::nullopt;  ///< empty: the usual one (gpu_variation.h)
 };
 
-/// What the step needs of a rank's board (board_power.h).
-struct BoardUse {
-  double watts = 0;
-  double limit_watts = 0;  ///< 0: nobody measured this GPU's power
-  double speed = 1;        ///< of products and attention, as a share of their full speed
-};
-template <class Visitor>
-void visit_fields(Visitor& visit, BoardUse& use) {
-  visit("watts", use.watts, "mean of the step");
-  visit("limit_watts", use.limit_watts, "of the board; 0: this GPU's power is not known");
-  visit("speed", use.speed, "of products and attention, as a share of their full speed");
-}
-
 struct ProgramReplay {
   /// The profiles lack no time (program_time.h), and must outlive the replay. Throws UserError when
   /// the ranks wait for each other for ever.
@@ -46,11 +33,6 @@ struct ProgramReplay {
 
   /// Of the rank that takes longest.
   double iteration_seconds() const;
-
- private:
-  void play();
-  /// Slows ranks whose boards would need more than their limit, until none does.
-  void keep_power_limit(const ProgramPlace& place, const BoardPower& board);
 };
 
 /// Its operator, or the kernel without template arguments.

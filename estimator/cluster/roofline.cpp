@@ -79,8 +79,8 @@ void split_communication(const ExposedCommunication& exposed,
   split(&ExposedCommunication::expert);
 }
 
-/// A rank of the class whose micro-batches take longest.
-int64_t slowest_rank(const ClusterEstimate& estimate) {
+/// The class whose micro-batches take longest.
+const RankClassEstimate& slowest_class(const ClusterEstimate& estimate) {
   const auto slowest = std::max_element(estimate.rank_classes.begin(),
                                         estimate.rank_classes.end(),
                                         [](const RankClassEstimate& a, const RankClassEstimate& b) {
@@ -88,7 +88,7 @@ int64_t slowest_rank(const ClusterEstimate& estimate) {
                                                  b.forward_seconds + b.backward_seconds;
                                         });
   if (slowest == estimate.rank_classes.end()) throw std::logic_error("an estimate has no ranks");
-  return slowest->representative_rank;
+  return *slowest;
 }
 
 const RankProfile& profile_of_stage(const std::vector<RankProfile>& profiles,
@@ -107,10 +107,12 @@ Roofline roofline_of(const Plan& plan,
                      const ClusterEstimate& estimate,
                      const Calibration* calibration) {
   const ParallelLayout layout(plan.parallelism);
-  const ComputeTarget target = compute_target(plan, gpu_of(plan.cluster), calibration);
+  const RankClassEstimate& slowest = slowest_class(estimate);
+  ComputeTarget target = compute_target(plan, gpu_of(plan.cluster), calibration);
+  target.speed = slowest.board.speed;
   Roofline roofline;
   roofline.plan = estimate.plan;
-  roofline.rank = slowest_rank(estimate);
+  roofline.rank = slowest.representative_rank;
   roofline.iteration_seconds = estimate.time.iteration_seconds;
   const RankProfile& profile = profile_of_stage(profiles, layout.coordinate(roofline.rank));
   const auto kernels = priced_kernels(profile, target);

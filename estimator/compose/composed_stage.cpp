@@ -43,30 +43,56 @@ std::size_t size_of(const PieceRun& run) {
   return run.layers == kPieceLayers[kSmall] ? kSmall : kLarge;
 }
 
-double line_at(double low, double high, double layers) {
+/// Of the way from the small piece to the large one.
+double share_of(double layers) {
   const auto small = static_cast<double>(kPieceLayers[kSmall]);
   const auto large = static_cast<double>(kPieceLayers[kLarge]);
-  return low + (high - low) * (layers - small) / (large - small);
+  return (layers - small) / (large - small);
 }
 
-PartTime line_at(const PartTime& low, const PartTime& high, double layers) {
+double line_at(double low, double high, double layers) {
+  return low + (high - low) * share_of(layers);
+}
+
+/// On the line from `low` to `high`; `share` may lie outside of 0 to 1.
+double between(double low, double high, double share) {
+  return std::max(0.0, low + (high - low) * share);
+}
+
+/// `low` at the smaller and `high` at the larger number of layers.
+double at_layers(double low, double high, double layers) {
+  return between(low, high, share_of(layers));
+}
+
+PartTime between(const PartTime& low, const PartTime& high, double share) {
   const ExposedCommunication &a = low.communication_seconds, &b = high.communication_seconds;
-  return {.compute_seconds = at_layers(low.compute_seconds, high.compute_seconds, layers),
-          .communication_seconds = {.tensor = at_layers(a.tensor, b.tensor, layers),
-                                    .pipeline = at_layers(a.pipeline, b.pipeline, layers),
-                                    .data = at_layers(a.data, b.data, layers),
-                                    .context = at_layers(a.context, b.context, layers),
-                                    .expert = at_layers(a.expert, b.expert, layers)}};
+  return {.compute_seconds = between(low.compute_seconds, high.compute_seconds, share),
+          .communication_seconds = {.tensor = between(a.tensor, b.tensor, share),
+                                    .pipeline = between(a.pipeline, b.pipeline, share),
+                                    .data = between(a.data, b.data, share),
+                                    .context = between(a.context, b.context, share),
+                                    .expert = between(a.expert, b.expert, share)}};
 }
 
-GatherTime line_at(const GatherTime& low, const GatherTime& high, double layers) {
-  return {.seconds = at_layers(low.seconds, high.seconds, layers),
-          .added_seconds = at_layers(low.added_seconds, high.added_seconds, layers)};
+GatherTime between(const GatherTime& low, const GatherTime& high, double share) {
+  return {.seconds = between(low.seconds, high.seconds, share),
+          .added_seconds = between(low.added_seconds, high.added_seconds, share)};
 }
 
-ReductionTime line_at(const ReductionTime& low, const ReductionTime& high, double layers) {
+StageEnergy between(const StageEnergy& low, const StageEnergy& high, double share) {
+  const auto at = [&](double StageEnergy::*value) {
+    return between(low.*value, high.*value, share);
+  };
+  return {.joules_per_micro_batch = at(&StageEnergy::joules_per_micro_batch),
+          .joules_per_step = at(&StageEnergy::joules_per_step),
+          .arithmetic_seconds_per_micro_batch =
+              at(&StageEnergy::arithmetic_seconds_per_micro_batch),
+          .arithmetic_seconds_per_step = at(&StageEnergy::arithmetic_seconds_per_step)};
+}
+
+ReductionTime between(const ReductionTime& low, const ReductionTime& high, double share) {
   const auto at = [&](double ReductionTime::*seconds) {
-    return at_layers(low.*seconds, high.*seconds, layers);
+    return between(low.*seconds, high.*seconds, share);
   };
   return {.beside_seconds = at(&ReductionTime::beside_seconds),
           .backward_added_seconds = at(&ReductionTime::backward_added_seconds),
@@ -89,8 +115,23 @@ void begin_in_backward(ReductionTime& reduction) {
 
 }  // namespace
 
-double at_layers(double low, double high, double layers) {
-  return std::max(0.0, line_at(low, high, layers));
+StageTime at_speed(const StageTime& full, const StageTime& slow, double speed) {
+  const double share = (1 / speed - 1) / (1 / kSlowSpeed - 1);
+  StageTime stage = full;
+  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
+    const ChunkTime &fast = full.chunks[c], &slowed = slow.chunks[c];
+    stage.chunks[c] = {.forward = between(fast.forward, slowed.forward, share),
+                       .backward = between(fast.backward, slowed.backward, share),
+                       .gathers = between(fast.gathers, slowed.gathers, share),
+                       .reduction = between(fast.reduction, slowed.reduction, share)};
+  }
+  stage.first_added = between(full.first_added, slow.first_added, share);
+  stage.gather_seconds = between(full.gather_seconds, slow.gather_seconds, share);
+  stage.step_end = between(full.step_end, slow.step_end, share);
+  const StageEnergy slowed = between(full.energy, slow.energy, share);
+  stage.energy.arithmetic_seconds_per_micro_batch = slowed.arithmetic_seconds_per_micro_batch;
+  stage.energy.arithmetic_seconds_per_step = slowed.arithmetic_seconds_per_step;
+  return stage;
 }
 
 bool StageWish::operator<(const StageWish& other) const {
@@ -233,21 +274,22 @@ StageTime PricedPieces::time(const StageWish& wish) const {
   int64_t layers = 0;
   for (std::size_t c = 0; c < wish.chunks.size(); ++c) {
     const auto& [low, high] = times.at(wish.chunks[c]);
-    const auto of_chunk = static_cast<double>(wish.layers[c]);
+    const double of_chunk = share_of(static_cast<double>(wish.layers[c]));
     const ChunkTime &small = low.chunks.front(), &large = high.chunks.front();
-    stage.chunks.push_back({.forward = line_at(small.forward, large.forward, of_chunk),
-                            .backward = line_at(small.backward, large.backward, of_chunk),
-                            .gathers = line_at(small.gathers, large.gathers, of_chunk),
-                            .reduction = line_at(small.reduction, large.reduction, of_chunk)});
+    stage.chunks.push_back({.forward = between(small.forward, large.forward, of_chunk),
+                            .backward = between(small.backward, large.backward, of_chunk),
+                            .gathers = between(small.gathers, large.gathers, of_chunk),
+                            .reduction = between(small.reduction, large.reduction, of_chunk)});
     if (c > 0 && wish.overlaps_reduction) begin_in_backward(stage.chunks.back().reduction);
     layers += wish.layers[c];
   }
   const auto& [low, high] = times.at(wish.place);
-  const auto of_stage = static_cast<double>(layers);
-  stage.first_added = line_at(low.first_added, high.first_added, of_stage);
+  const double of_stage = share_of(static_cast<double>(layers));
+  stage.first_added = between(low.first_added, high.first_added, of_stage);
   stage.gathers_begin_with_step = high.gathers_begin_with_step || wish.chunks.size() > 1;
-  stage.gather_seconds = at_layers(low.gather_seconds, high.gather_seconds, of_stage);
-  stage.step_end = line_at(low.step_end, high.step_end, of_stage);
+  stage.gather_seconds = between(low.gather_seconds, high.gather_seconds, of_stage);
+  stage.step_end = between(low.step_end, high.step_end, of_stage);
+  stage.energy = between(low.energy, high.energy, of_stage);
   // The last stage of an interleaved pipeline sends forward too, and the first one backward.
   const StageTime& sender = wish.chunks.size() > 1 ? times.at(StagePlace::kMiddle).back() : high;
   stage.send_forward_bytes = sender.send_forward_bytes;

@@ -112,8 +112,11 @@ struct PricedPieces {
 /// What each stage of `plan` is to be.
 std::vector<StageWish> stage_wishes(const Plan& plan);
 
-/// `low` at the smaller and `high` at the larger number of layers, on the line through both, and
-/// not below 0.
-double at_layers(double low, double high, double layers);
+/// The share of full speed at which pieces are priced a second time.
+constexpr double kSlowSpeed = 0.7;
+
+/// A stage whose products and attention run at the share `speed` of full speed, from the same stage
+/// at full speed and at kSlowSpeed: seconds are taken to lie on a line in 1 / speed.
+StageTime at_speed(const StageTime& full, const StageTime& slow, double speed);
 
 }  // namespace estimator

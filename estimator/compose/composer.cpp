@@ -1,6 +1,7 @@
 #include "estimator/compose/composer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "estimator/cluster/memory_verdict.h"
 #include "estimator/cluster/rank_classes.h"
@@ -28,6 +29,37 @@ std::map<StagePlace, int64_t> places_of(const Plan& plan) {
           {StagePlace::kLast, stages - 1}};
 }
 
+/// As keep_power_limit() plays it: each stage has boards of its own.
+class ComposedStep {
+ public:
+  ComposedStep(const Plan& plan, const Fabric& fabric)
+      : plan_(plan), fabric_(fabric), layout_(plan.parallelism) {}
+
+  /// The next stage; `slow` is used where it is slowed. Both must outlive this.
+  void add(const StageTime& full_speed, const StageTime& slow) {
+    ends_.push_back({&full_speed, &slow});
+    stages_.push_back(full_speed);
+  }
+
+  StepEnergy energy_of(std::size_t stage) const {
+    return stages_[stage].energy.of_step(plan_.micro_batches(), time_.iteration_seconds);
+  }
+  void slow_down(std::size_t stage, double speed) {
+    stages_[stage] = at_speed(*ends_[stage].first, *ends_[stage].second, speed);
+  }
+  void play() { time_ = step_time(plan_, layout_, fabric_, stages_); }
+
+  const StepTime& time() const { return time_; }
+
+ private:
+  const Plan& plan_;
+  const Fabric& fabric_;
+  ParallelLayout layout_;
+  std::vector<std::pair<const StageTime*, const StageTime*>> ends_;
+  std::vector<StageTime> stages_;
+  StepTime time_;
+};
+
 }  // namespace
 
 std::string pieces_of(const Plan& plan) {
@@ -39,21 +71,34 @@ Composer::Composer(std::vector<PieceRun> runs,
                    const Calibration* calibration)
     : pieces_(with_profiles(std::move(runs), std::move(profiles))), calibration_(calibration) {}
 
-Composer::Priced Composer::price(const Plan& plan) const {
-  Priced priced{.fabric = fabric_of(plan)};
+PricedPieces Composer::price_pieces(const Plan& plan, const Fabric& fabric, double speed) const {
+  PricedPieces priced;
   const ParallelLayout layout(plan.parallelism);
-  const Gpu& gpu = gpu_of(plan.cluster);
-  const ComputeTarget target = compute_target(plan, gpu, calibration_);
+  ComputeTarget target = compute_target(plan, gpu_of(plan.cluster), calibration_);
+  target.speed = speed;
   for (const auto& [place, stage] : places_of(plan)) {
     for (std::size_t size = 0; size < kPieceLayers.size(); ++size) {
       const ExecutedPiece& piece = pieces_.piece(place, size);
-      RankProfile profile = as_stage_of(plan, stage, piece.run, piece.profile);
-      priced.pieces.times[place][size] = stage_time(
-          profile, {.plan = plan, .compute = target, .layout = layout, .fabric = priced.fabric});
-      profile.peak.reserved_bytes = 0;
-      const RankClass one{.representative_rank = profile.rank, .count = 1, .stages = {stage}};
-      priced.outside[place] = class_memory(plan, one, profile, layout, priced.fabric);
+      priced.times[place][size] =
+          stage_time(as_stage_of(plan, stage, piece.run, piece.profile),
+                     {.plan = plan, .compute = target, .layout = layout, .fabric = fabric});
     }
+  }
+  return priced;
+}
+
+Composer::Priced Composer::price(const Plan& plan) const {
+  Priced priced{.fabric = fabric_of(plan)};
+  const ParallelLayout layout(plan.parallelism);
+  priced.power = compute_target(plan, gpu_of(plan.cluster), calibration_).rates().power();
+  priced.full_speed = price_pieces(plan, priced.fabric, 1);
+  if (priced.power != nullptr) priced.slow = price_pieces(plan, priced.fabric, kSlowSpeed);
+  for (const auto& [place, stage] : places_of(plan)) {
+    const ExecutedPiece& piece = pieces_.piece(place, kPieceLayers.size() - 1);
+    RankProfile profile = as_stage_of(plan, stage, piece.run, piece.profile);
+    profile.peak.reserved_bytes = 0;
+    const RankClass one{.representative_rank = profile.rank, .count = 1, .stages = {stage}};
+    priced.outside[place] = class_memory(plan, one, profile, layout, priced.fabric);
   }
   return priced;
 }
@@ -65,22 +110,30 @@ Composer::Priced& Composer::priced_for(const Plan& plan) {
   return found != priced_.end() ? found->second : priced_.emplace(key, price(plan)).first->second;
 }
 
+const Composer::ComposedStage& Composer::composed_stage(const Plan& plan,
+                                                        const StageWish& wish,
+                                                        Priced& priced) {
+  const auto [found, is_new] = priced.stages.try_emplace(wish);
+  if (!is_new) return found->second;
+  found->second = {.full_speed = priced.full_speed.time(wish), .memory = pieces_.memory(plan, wish)};
+  if (priced.power != nullptr) found->second.slow = priced.slow.time(wish);
+  return found->second;
+}
+
 ComposedPlan Composer::compose(const Plan& plan) {
   Priced& priced = priced_for(plan);
   const std::vector<StageWish> wishes = stage_wishes(plan);
   const int64_t capacity = gpu_of(plan.cluster).memory_bytes;
   const int64_t limit = capacity - plan.memory.headroom_bytes;
   ComposedPlan composed;
-  std::vector<StageTime> stages;
-  stages.reserve(wishes.size());
+  ComposedStep step(plan, priced.fabric);
   composed.outcome = Fit::kFits;
   composed.may_fit = true;
   for (std::size_t s = 0; s < wishes.size(); ++s) {
     const StageWish& wish = wishes[s];
-    const auto [found, is_new] = priced.stages.try_emplace(wish);
-    if (is_new) found->second = {priced.pieces.time(wish), pieces_.memory(plan, wish)};
-    stages.push_back(found->second.time);
-    const StageMemory& memory = found->second.memory;
+    const ComposedStage& stage = composed_stage(plan, wish, priced);
+    step.add(stage.full_speed, stage.slow);
+    const StageMemory& memory = stage.memory;
     const RankClassEstimate& outside = priced.outside.at(wish.place);
     composed.outcome = std::max(composed.outcome,
                                 fit_of(memory.reserved_bytes + outside.total_low_bytes,
@@ -95,7 +148,9 @@ ComposedPlan Composer::compose(const Plan& plan) {
     composed.worst_stage = static_cast<int64_t>(s);
   }
   composed.headroom_bytes = capacity - composed.peak_bytes;
-  composed.time = step_time(plan, ParallelLayout(plan.parallelism), priced.fabric, stages);
+  step.play();
+  if (priced.power != nullptr) keep_power_limit(*priced.power, wishes.size(), step);
+  composed.time = step.time();
   return composed;
 }
 

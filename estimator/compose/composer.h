@@ -44,13 +44,15 @@ class Composer {
 
  private:
   struct ComposedStage {
-    StageTime time;
+    StageTime full_speed;
+    StageTime slow;  ///< at kSlowSpeed; only where the power of boards is known
     StageMemory memory;
   };
   /// What the plans with some number of data ranks and of stages share.
   struct Priced {
     Fabric fabric;
-    PricedPieces pieces;
+    const BoardPower* power = nullptr;  ///< null: rates are what a GPU sustains
+    PricedPieces full_speed, slow;
     std::map<StagePlace, RankClassEstimate> outside;  ///< all but the allocator's bytes
     std::map<StageWish, ComposedStage> stages;
   };
@@ -58,6 +60,8 @@ class Composer {
 
   Priced& priced_for(const Plan& plan);
   Priced price(const Plan& plan) const;
+  PricedPieces price_pieces(const Plan& plan, const Fabric& fabric, double speed) const;
+  const ComposedStage& composed_stage(const Plan& plan, const StageWish& wish, Priced& priced);
 
   PieceSet pieces_;
   const Calibration* calibration_;

@@ -7,6 +7,8 @@
 // too. Measured: data/power.json.
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -53,5 +55,47 @@ struct StepEnergy {
 /// The share of full speed, in (0, 1], at which the board keeps its limit, if the step was played
 /// at the share `played` and its other seconds stay as they are.
 double speed_within_limit(const BoardPower& board, const StepEnergy& step, double played);
+
+/// What a step needs of a board.
+struct BoardUse {
+  double watts = 0;
+  double limit_watts = 0;  ///< 0: nobody measured this GPU's power
+  double speed = 1;        ///< of products and attention, as a share of their full speed
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, BoardUse& use) {
+  visit("watts", use.watts, "mean of the step");
+  visit("limit_watts", use.limit_watts, "of the board; 0: this GPU's power is not known");
+  visit("speed", use.speed, "of products and attention, as a share of their full speed");
+}
+
+/// Slows the boards of a step that would need more than their limit, until none does. `step` was
+/// played at full speed, and has
+///   StepEnergy energy_of(std::size_t board)           as it was played last
+///   void slow_down(std::size_t board, double speed)   from now on
+///   void play()                                       once more
+template <class Step>
+std::vector<BoardUse> keep_power_limit(const BoardPower& board, std::size_t boards, Step& step) {
+  constexpr int kRounds = 5;
+  constexpr double kExact = 0.002;
+  std::vector<BoardUse> uses(boards);
+  for (int round = 0; round < kRounds; ++round) {
+    bool is_kept = true;
+    for (std::size_t i = 0; i < boards; ++i) {
+      const StepEnergy energy = step.energy_of(i);
+      if (energy.seconds <= 0) continue;
+      uses[i].limit_watts = board.limit_watts;
+      uses[i].watts = board.watts(energy.joules, energy.seconds, uses[i].speed);
+      const double speed = speed_within_limit(board, energy, uses[i].speed);
+      if (std::abs(speed - uses[i].speed) < kExact) continue;
+      is_kept = false;
+      uses[i].speed = speed;
+      step.slow_down(i, speed);
+    }
+    if (is_kept) break;
+    step.play();
+  }
+  return uses;
+}
 
 }  // namespace estimator

@@ -128,6 +128,11 @@ Float8Product float8_product(const OperatorRecord& record) {
   return product;
 }
 
+std::string operand_dtype(const OperatorRecord& record, Dtype plan_dtype) {
+  if (!adds_to_fp32_sum(record)) return record.dtype;
+  return plan_dtype == Dtype::kBf16 ? "BFloat16" : "Half";
+}
+
 bool is_matmul(const OperatorRecord& record) { return is_matrix_product(record.name); }
 
 bool is_attention(const OperatorRecord& record) { return is_attention(record.name); }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 
 #include "estimator/compute/gpu_rates.h"
 #include "estimator/plan/plan.h"
@@ -23,8 +24,9 @@ struct ComputeTarget {
   int64_t experts = 1;                       ///< experts of one rank in a layer
   const Calibration* calibration = nullptr;  ///< of this GPU, or null
   double slowdown = 1;  ///< slowest GPU over a usual one, for kernels bound by arithmetic
+  double speed = 1;     ///< of these, as a share of full speed (board_power.h)
 
-  GpuRates rates() const { return GpuRates(gpu, calibration, attention, slowdown); }
+  GpuRates rates() const { return GpuRates(gpu, calibration, attention, slowdown / speed); }
 };
 
 /// The target for a job on the plan's GPUs, all of which wait for the slowest one. `gpu` is the
@@ -60,6 +62,10 @@ struct Float8Product {
 /// Of an operator with Float8 operands [m, k] and [k, n], and the scales of each: one, or one a row
 /// or column. Of other shapes: a usual product, scaled by rows.
 Float8Product float8_product(const OperatorRecord& record);
+
+/// The type of a product's operands, as PyTorch names it: not that of the fp32 sum to which a fused
+/// weight gradient adds it.
+std::string operand_dtype(const OperatorRecord& record, Dtype plan_dtype);
 
 /// Whether the operator's FLOPs are those of matrix products, which are compared with the GPU's
 /// peak.

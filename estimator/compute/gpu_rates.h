@@ -52,7 +52,7 @@ class GpuRates {
 
   /// Of the board, where rates are those of full speed, so that the power that a step needs decides
   /// how much slower its products and attention run. Null if nobody measured it, and with a
-  /// calibration and for a plan's operators: their rates are what a GPU sustains.
+  /// calibration, whose rates are what a GPU sustains.
   const BoardPower* power() const { return power_; }
 
   /// Rate of a matrix product in `dtype`; `accumulates` says that it is added to an fp32 sum.

@@ -81,22 +81,14 @@ class PriceList {
     price.occupancy.memory = share_of_memory(memory_bytes(work), price.seconds, rates_);
     price.occupancy.is_persistent =
         price.work_class == WorkClass::kProducts && has_persistent_products(rates_.gpu());
-    if (rates_.power() != nullptr) price.joules = joules(work, price, *rates_.power());
+    if (rates_.power() != nullptr) {
+      price.joules =
+          joules_of(price, work.uses_tf32 ? "TF32" : work.dtype, work.flops, *rates_.power());
+    }
     return price;
   }
 
  private:
-  /// What waits for memory, and NCCL, in proportion to the bandwidth that it takes (assumed).
-  static double joules(const TraceWork& work, const WorkPrice& price, const BoardPower& board) {
-    if (price.work_class == WorkClass::kProducts) {
-      return board.product_joules(work.uses_tf32 ? "TF32" : work.dtype, work.flops);
-    }
-    if (price.work_class == WorkClass::kAttention) {
-      return board.attention_joules(work.flops, price.seconds);
-    }
-    return board.memory_joules(price.seconds * price.occupancy.memory);
-  }
-
   /// A multiprocessor holds 2,048 threads, or one tile of 128 x 128 of a product.
   double share_of_multiprocessors(const TraceWork& work) const {
     constexpr int64_t kThreads = 2048, kTile = 128;
@@ -369,6 +361,23 @@ class PriceList {
 }  // namespace
 
 bool has_persistent_products(const Gpu& gpu) { return gpu.capability() >= kHopper; }
+
+double joules_of(const WorkPrice& price,
+                 const std::string& dtype,
+                 double flops,
+                 const BoardPower& board) {
+  switch (price.work_class) {
+    case WorkClass::kProducts:
+      return board.product_joules(dtype, flops);
+    case WorkClass::kAttention:
+      return board.attention_joules(flops, price.seconds);
+    case WorkClass::kMemoryBound:
+    case WorkClass::kCopies:
+    case WorkClass::kCommunication:
+      return board.memory_joules(price.seconds * price.occupancy.memory);
+  }
+  return 0;
+}
 
 double share_of_memory(double bytes, double seconds, const GpuRates& rates) {
   constexpr double kLargeStream = 1e9;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include "estimator/base/tagged.h"
@@ -60,6 +61,14 @@ WorkPrice collective_price(const CollectiveCall& call,
                            const RankGroup& group,
                            const GpuRates& rates,
                            const Fabric& fabric);
+
+/// The energy of a work with this price at full speed, beyond what the board always needs. What
+/// waits for memory, and NCCL, needs it in proportion to the bandwidth that it takes (assumed).
+/// `dtype` is that of the operands, as PyTorch names it.
+double joules_of(const WorkPrice& price,
+                 const std::string& dtype,
+                 double flops,
+                 const BoardPower& board);
 
 /// The share of the memory's bandwidth that a work needs which moves `bytes` in `seconds`.
 double share_of_memory(double bytes, double seconds, const GpuRates& rates);

@@ -123,6 +123,12 @@ class StageSum {
     const double issue = issue_seconds(kernel, rates_.launch(), target_.compute);
     const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
     std::optional<RecordPrice>& record = records_.operators.emplace_back();
+    const WorkPrice work = work_price(kernel, price.seconds);
+    add_energy(work,
+               operand_dtype(kernel, target_.compute.dtype),
+               kernel.flops,
+               calls,
+               kernel.direction);
     if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
     const bool reads_value = kernel.name == "aten::_local_scalar_dense";
     if (!is_of_chunk(kernel.direction, kernel.chunk)) {
@@ -130,15 +136,32 @@ class StageSum {
     }
     if (is_matmul(kernel)) buffers_.add(kernel, calls, price.seconds);
     record = RecordPrice{
-        .price = {.seconds = price.seconds,
-                  .work_class = class_of(kernel),
-                  .occupancy = {.multiprocessors = 1,
-                                .memory = share_of_memory(kernel.bytes, price.seconds, rates_),
-                                .is_persistent =
-                                    is_matmul(kernel) && has_persistent_products(rates_.gpu())}},
-        .issue_seconds = issue,
-        .host_waits = is_blocking() || reads_value};
+        .price = work, .issue_seconds = issue, .host_waits = is_blocking() || reads_value};
     use_in_sequence(*record, calls);
+  }
+
+  WorkPrice work_price(const OperatorRecord& kernel, double seconds) const {
+    return {.seconds = seconds,
+            .work_class = class_of(kernel),
+            .occupancy = {.multiprocessors = 1,
+                          .memory = share_of_memory(kernel.bytes, seconds, rates_),
+                          .is_persistent =
+                              is_matmul(kernel) && has_persistent_products(rates_.gpu())}};
+  }
+
+  void add_energy(const WorkPrice& work,
+                  const std::string& dtype,
+                  double flops,
+                  double calls,
+                  Direction direction) {
+    if (rates_.power() == nullptr) return;
+    const bool is_often = is_per_micro_batch(direction);
+    StageEnergy& energy = time_.energy;
+    (is_often ? energy.joules_per_micro_batch : energy.joules_per_step) +=
+        calls * joules_of(work, dtype, flops, *rates_.power());
+    if (!is_bound_by_arithmetic(work)) return;
+    (is_often ? energy.arithmetic_seconds_per_micro_batch : energy.arithmetic_seconds_per_step) +=
+        calls * work.seconds;
   }
 
   static WorkClass class_of(const OperatorRecord& kernel) {
@@ -188,6 +211,7 @@ class StageSum {
     const double calls = calls_per_part(record.count, record.direction, profile_);
     const double issue = rates_.launch().host_seconds(record.direction);
     WorkPrice price = price_of(record);
+    add_energy(price, call.dtype, 0, calls, record.direction);
     if (is_gather(record)) {
       gather_seconds_[index_of(record.chunk)] += calls * price.seconds;
     } else if (!is_of_chunk(record.direction, record.chunk)) {
@@ -339,6 +363,15 @@ class StageSum {
 };
 
 }  // namespace
+
+StepEnergy StageEnergy::of_step(int64_t micro_batches, double seconds) const {
+  const auto times = static_cast<double>(micro_batches);
+  const double arithmetic =
+      times * arithmetic_seconds_per_micro_batch + arithmetic_seconds_per_step;
+  return {.joules = times * joules_per_micro_batch + joules_per_step,
+          .seconds = seconds,
+          .arithmetic_seconds = std::min(arithmetic, seconds)};
+}
 
 PartTime StageTime::forward() const {
   PartTime sum;

@@ -45,6 +45,16 @@ struct ChunkTime {
   std::optional<PartMemoryChange> forward_memory = {}, backward_memory = {};  ///< the same
 };
 
+/// What a stage's work needs of its board (board_power.h): in each micro-batch, and once in a step.
+struct StageEnergy {
+  double joules_per_micro_batch = 0, joules_per_step = 0;  ///< at full speed
+  /// Of products and attention, as they are priced.
+  double arithmetic_seconds_per_micro_batch = 0, arithmetic_seconds_per_step = 0;
+
+  /// Of a step of so many micro-batches that takes `seconds`.
+  StepEnergy of_step(int64_t micro_batches, double seconds) const;
+};
+
 /// Times within one stage. The replay adds the time of transfers between stages.
 struct StageTime {
   std::vector<ChunkTime> chunks;
@@ -60,6 +70,7 @@ struct StageTime {
   /// The end of the step: communication for tied embeddings and the gradient norm, and all kernels
   /// outside forward and backward.
   PartTime step_end;
+  StageEnergy energy;
   std::optional<OffloadTime> offload;             ///< the host's part of the step's end
   std::optional<int64_t> allocated_before_bytes;  ///< as the step begins; if works are kept
 
