@@ -24,15 +24,17 @@ enum class Kind {
   kPytorchsChannels,  ///< each channel for itself, by PyTorch's kernel
   kEachChannel,       ///< the same, by cuDNN's
   kGroups,
-  kFewInputs,   ///< of a few channels
-  kFewOutputs,  ///< a few channels are written
-  kProduct,     ///< filters of one element, and without tensor cores: nothing else is known
+  kStridedGroups,  ///< gradients of x with a stride
+  kFewInputs,      ///< of a few channels
+  kFewOutputs,     ///< a few channels are written
+  kProduct,        ///< filters of one element, and without tensor cores: nothing else is known
   kUsual,
 };
-constexpr std::array<EnumName<Kind>, 7> enum_names(Kind) {
+constexpr std::array<EnumName<Kind>, 8> enum_names(Kind) {
   return {{{Kind::kPytorchsChannels, "pytorch_each_channel"},
            {Kind::kEachChannel, "each_channel"},
            {Kind::kGroups, "groups"},
+           {Kind::kStridedGroups, "strided_groups"},
            {Kind::kFewInputs, "few_inputs"},
            {Kind::kFewOutputs, "few_outputs"},
            {Kind::kProduct, "product"},
@@ -74,11 +76,24 @@ const std::vector<ConvolutionRow>& convolution_rows() {
   return rows;
 }
 
+/// Fewer elements of a channel are in y than in x: half of them is no edge without padding.
+bool has_stride(const ConvolutionShape& shape) {
+  constexpr double kHalf = 0.5;
+  return shape.outputs * static_cast<double>(shape.in) <=
+         kHalf * shape.inputs * static_cast<double>(shape.out);
+}
+
+Kind kind_of_groups(const ConvolutionShape& shape) {
+  if (shape.in == 1) return Kind::kEachChannel;
+  const bool is_of_x = shape.pass == ConvolutionPass::kBackwardData;
+  return is_of_x && has_stride(shape) ? Kind::kStridedGroups : Kind::kGroups;
+}
+
 /// A gradient of x reads y and writes x.
 Kind kind_of(const ConvolutionShape& shape) {
   constexpr int64_t kFew = 12;
   if (shape.is_pytorchs) return Kind::kPytorchsChannels;
-  if (shape.groups > 1) return shape.in == 1 ? Kind::kEachChannel : Kind::kGroups;
+  if (shape.groups > 1) return kind_of_groups(shape);
   if (shape.window == 1 || !shape.has_tensor_cores) return Kind::kProduct;
   const bool is_of_x = shape.pass == ConvolutionPass::kBackwardData;
   const int64_t read = is_of_x ? shape.out : shape.in;
@@ -97,6 +112,7 @@ double abscissa(Kind kind, const ConvolutionShape& shape) {
     case Kind::kUsual:
       return static_cast<double>(shape.window);
     case Kind::kGroups:
+    case Kind::kStridedGroups:
       return static_cast<double>(shape.in);
     case Kind::kFewInputs:
       return static_cast<double>((is_of_x ? shape.out : shape.in) * shape.window);

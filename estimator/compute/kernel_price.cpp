@@ -24,6 +24,7 @@ struct SlowKernels {
   std::optional<std::vector<std::string>> dtypes;
   std::optional<std::vector<std::string>> other_dtypes;
   double memory_share = 1;
+  std::optional<double> channel_elements_per_second;
   std::optional<std::string> measured_on;
   std::string source;
 
@@ -55,6 +56,10 @@ void visit_fields(Visitor& visit, SlowKernels& row) {
   visit("dtypes", row.dtypes, "of the first input; empty: any");
   visit("other_dtypes", row.other_dtypes, "of another input; empty: any or none");
   visit("memory_share", row.memory_share, "of the memory's rate that they reach");
+  visit("channel_elements_per_second",
+        row.channel_elements_per_second,
+        "of a kernel that gives each channel of the first input, [samples, channels, ...], to one "
+        "block: elements of a block; empty: no such");
   visit("measured_on",
         row.measured_on,
         "the GPU of which it is the share, with today's torch: for programs; empty: any");
@@ -96,6 +101,15 @@ const KernelTables& kernel_tables() {
   return document;
 }
 
+const SlowKernels* find_row(const OperatorRecord& kernel,
+                            std::optional<Framework> framework,
+                            std::string_view launched) {
+  for (const SlowKernels& row : kernel_tables().slow_kernels) {
+    if (row.holds_for(kernel, framework, launched)) return &row;
+  }
+  return nullptr;
+}
+
 double stream_rate(const Gpu& gpu) {
   return gpu.memory_bandwidth_bytes_per_second * memory_rate(gpu).share;
 }
@@ -132,10 +146,19 @@ double memory_share(const OperatorRecord& kernel,
                     std::optional<Framework> framework,
                     const Gpu& gpu,
                     std::string_view launched) {
-  for (const SlowKernels& row : kernel_tables().slow_kernels) {
-    if (row.holds_for(kernel, framework, launched)) return share_on(gpu, row);
+  const SlowKernels* row = find_row(kernel, framework, launched);
+  return row == nullptr ? 1 : share_on(gpu, *row);
+}
+
+double channel_seconds(const OperatorRecord& kernel, std::string_view launched) {
+  const SlowKernels* row = find_row(kernel, std::nullopt, launched);
+  if (row == nullptr || !row->channel_elements_per_second || kernel.shapes.empty()) return 0;
+  const std::vector<int64_t>& sizes = kernel.shapes[0];
+  double elements = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (i != 1) elements *= static_cast<double>(sizes[i]);
   }
-  return 1;
+  return elements / *row->channel_elements_per_second;
 }
 
 OperatorPrice kernel_price(const OperatorRecord& kernel,

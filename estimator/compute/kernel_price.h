@@ -23,6 +23,11 @@ double memory_share(const OperatorRecord& kernel,
                     const Gpu& gpu,
                     std::string_view launched = {});
 
+/// At least how long a kernel of a program takes that gives each channel to one block: with few
+/// channels most multiprocessors are idle. 0: it is none of these. A block of another GPU is taken
+/// to be as fast.
+double channel_seconds(const OperatorRecord& kernel, std::string_view launched);
+
 /// The products of a rank's experts that TransformerEngine issues in one call run side by side.
 /// Then it is one product's part of the time of all.
 OperatorPrice kernel_price(const OperatorRecord& kernel,

@@ -184,7 +184,8 @@ class PriceList {
                                                         : WorkClass::kMemoryBound;
     const double share = memory_share(record, std::nullopt, rates_.gpu(), work.name);
     const double seconds =
-        operator_price(as_batch_of_groups(record), rates_, Dtype::kBf16, share).seconds;
+        std::max(operator_price(as_batch_of_groups(record), rates_, Dtype::kBf16, share).seconds,
+                 channel_seconds(record, work.name) * rates_.slowdown());
     const double slowdown =
         work_class == WorkClass::kAttention
             ? attention_slowdown(record.name, {.mask = work.has_mask, .dropout = work.has_dropout})

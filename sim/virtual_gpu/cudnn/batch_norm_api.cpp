@@ -1,3 +1,5 @@
+#include <vector>
+
 #include "sim/virtual_gpu/cudnn/legacy_tensor.h"
 #include "sim/virtual_gpu/cudnn/library_work.h"
 
@@ -18,6 +20,12 @@ size_t sums_bytes(Tensor x) {
 cudnnStatus_t run(const char* name, cudnnHandle_t handle, Tensor x) {
   run_kernel(name, x->shape.elements(), handle->stream);
   return CUDNN_STATUS_SUCCESS;
+}
+
+bool is_channels_last(Tensor x) {
+  const std::vector<int64_t>& strides = x->shape.strides;
+  const std::vector<int64_t>& dims = x->shape.dims;
+  return strides.size() > 2 && strides[1] == 1 && dims[1] > 1;
 }
 
 constexpr int kFusedNothing = 0;  // CUDNN_BATCHNORM_OPS_BN
@@ -58,7 +66,8 @@ cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
 
 cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     cudnnHandle_t handle, int, int, Pointer, Pointer, Tensor x) {
-  return run("cudnn::bn_fw_tr_1C11_kernel_NCHW", handle, x);
+  const char* const last = "cudnn::batchnorm_fwtr_nhwc_semiPersist";
+  return run(is_channels_last(x) ? last : "cudnn::bn_fw_tr_1C11_kernel_NCHW", handle, x);
 }
 
 cudnnStatus_t cudnnBatchNormalizationForwardInference(
@@ -68,6 +77,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
 
 cudnnStatus_t cudnnBatchNormalizationBackwardEx(
     cudnnHandle_t handle, int, int, Pointer, Pointer, Pointer, Pointer, Tensor x) {
-  return run("cudnn::bn_bw_1C11_kernel_new", handle, x);
+  const char* const last = "cudnn::batchnorm_bwtr_nhwc_semiPersist";
+  return run(is_channels_last(x) ? last : "cudnn::bn_bw_1C11_kernel_new", handle, x);
 }
 }

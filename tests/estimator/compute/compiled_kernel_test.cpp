@@ -37,6 +37,17 @@ TEST(CompiledKernel, IsAsLongInBf16WhereArithmeticBoundsIt) {
   EXPECT_NEAR(microseconds(kHeldNorm, {65536, 1024}, 4 * kElements) / 67.6, 1, 0.10);
 }
 
+// Random numbers bound dropout also where a row's softmax is in the same kernel; a backward draws
+// none.
+TEST(CompiledKernel, OfDropoutDrawsNumbersInReductionsToo) {
+  const std::vector<int64_t> rows = {131072, 512};
+  constexpr double kBytes = 8.0 * 64 * kMi;
+  constexpr const char* kDrawing = "triton_per_fused__safe_softmax_native_dropout_5";
+  constexpr const char* kGradients = "triton_per_fused_native_dropout_native_dropout_backward_12";
+  EXPECT_NEAR(microseconds(kDrawing, rows, kBytes) / 216.5, 1, 0.01);
+  EXPECT_LT(microseconds(kGradients, rows, kBytes), 135);
+}
+
 // 8,192 x 50,304 in bf16, and 4,096 x 128,256 in both types.
 TEST(CompiledKernel, OfALossTakesAnExponentialOfEachElement) {
   constexpr const char* kOnline = "triton_red_fused__log_softmax__to_copy_prepare_softmax_online_2";
