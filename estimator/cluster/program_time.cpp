@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -100,7 +99,6 @@ std::optional<WorkTerm> updates_of(const ReplayRank& rank) {
 }
 
 RankTime rank_time(const ReplayRank& rank, const PlayedRank& played) {
-  const Trace& trace = *rank.profile->trace;
   Cover computation(played.iteration_start, played.iteration_end);
   Cover all(played.iteration_start, played.iteration_end);
   std::map<WorkClass, WorkTerm> terms;
@@ -112,11 +110,9 @@ RankTime rank_time(const ReplayRank& rank, const PlayedRank& played) {
     term.name = to_string(work_class);
     add_to(term, work, work_of(rank, work).flops);
   }
-  const auto& host = trace.events.host_nanoseconds;
   RankTime time{.rank = rank.profile->rank,
                 .computation_seconds = computation.seconds(),
-                .host_seconds = played.host_seconds,
-                .measured_host_seconds = std::accumulate(host.begin(), host.end(), 0.0) * 1e-9};
+                .host_seconds = played.host_seconds};
   const double busy = all.seconds();
   time.exposed_communication_seconds = busy - time.computation_seconds;
   time.idle_seconds = played.iteration_seconds() - busy;

@@ -33,7 +33,6 @@ struct RankTime {
   double exposed_communication_seconds = 0;  ///< NCCL alone is at work
   double idle_seconds = 0;                   ///< nothing is at work
   double host_seconds = 0;  ///< the host's issuing, by published costs, without updates on the CPU
-  double measured_host_seconds = 0;  ///< the same, on the machine that ran it, with the recording
   BoardUse board;
   std::vector<WorkTerm> terms;
 };
@@ -46,9 +45,6 @@ void visit_fields(Visitor& visit, RankTime& time) {
         "communication alone is at work");
   visit("idle_seconds", time.idle_seconds, "nothing is at work");
   visit("host_seconds", time.host_seconds, "the host's issuing, by published costs");
-  visit("measured_host_seconds",
-        time.measured_host_seconds,
-        "the host's issuing on the machine that ran the program, with the recording");
   visit("board", time.board, "what the step needs of the board's power");
   visit("terms", time.terms, "by kind of work");
 }

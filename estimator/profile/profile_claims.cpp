@@ -235,8 +235,7 @@ void check_events(const Trace& trace, Claims& claims) {
        {"module", events.module, 0, static_cast<int64_t>(trace.modules.size()) - 1},
        {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)},
        {"issue", events.issue, 0, static_cast<int64_t>(HostIssue::kUnfusedUpdate)},
-       {"operators", events.operators, 0, kMost},
-       {"host_nanoseconds", events.host_nanoseconds, 0, kMost}},
+       {"operators", events.operators, 0, kMost}},
       "trace.events",
       claims);
   int64_t records = 0;

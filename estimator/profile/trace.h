@@ -185,7 +185,6 @@ struct TraceEvents {
   std::vector<int64_t> direction;
   std::vector<int64_t> issue;
   std::vector<int64_t> operators;
-  std::vector<int64_t> host_nanoseconds;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, TraceEvents& events) {
@@ -216,10 +215,6 @@ void visit_fields(Visitor& visit, TraceEvents& events) {
       {"of PyTorch and nodes of autograd that the thread began since its event before, also those "
        "within others and those that ask for no work",
        kCount});
-  visit("host_nanoseconds",
-        events.host_nanoseconds,
-        {"of the thread's processor since its event before, on the machine that ran the program",
-         kCount});
 }
 
 /// A stream was given a work.

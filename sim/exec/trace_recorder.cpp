@@ -3,7 +3,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 
 #include <algorithm>
-#include <ctime>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -60,27 +60,6 @@ thread_local bool has_launched_graph = false;
 thread_local const Place* captured_here = nullptr;
 /// This thread is inside the stub of NCCL.
 thread_local bool is_answering = false;
-
-/// Work of this thread's processor until its last event, in the iteration that has this number.
-struct HostClock {
-  int64_t iteration = -1;
-  int64_t nanoseconds = 0;
-};
-thread_local HostClock host_clock;
-
-int64_t processor_nanoseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  constexpr int64_t kNanosecondsPerSecond = 1'000'000'000;
-  return now.tv_sec * kNanosecondsPerSecond + now.tv_nsec;
-}
-
-/// What this thread's processor has done since its last event of the iteration; 0 for its first
-/// one.
-int64_t worked_nanoseconds(int64_t iteration) {
-  const HostClock last = std::exchange(host_clock, {iteration, processor_nanoseconds()});
-  return last.iteration == iteration ? host_clock.nanoseconds - last.nanoseconds : 0;
-}
 
 /// Kernels of attention and of products that are not cuBLAS's. Those beside them only prepare.
 bool multiplies(std::string_view name) {
@@ -161,7 +140,6 @@ bool names_record(TraceEventKind kind) {
 void TraceRecorder::start(int64_t iteration) {
   const std::lock_guard lock(mutex_);
   iteration_ = iteration;
-  worked_nanoseconds(iteration);
   begun_operators = 0;
   if (events_.empty()) first_record_ = last_record_ + 1;
   recording_ = true;
@@ -227,7 +205,6 @@ TraceRecorder::Event& TraceRecorder::add(TraceEventKind kind, int stream, bool i
       is_issued && !(is_launching_graph && std::exchange(has_launched_graph, true));
   if (is_asked) event.issue = HostIssue::kCall;
   if (captured_here != nullptr) event.place = *captured_here;
-  event.host_nanoseconds = worked_nanoseconds(iteration_);
   return events_.emplace_back(event);
 }
 
@@ -284,7 +261,6 @@ void TraceRecorder::host_updated(int64_t bytes, bool is_fused) {
   Event& event = add(TraceEventKind::kHostUpdates, -1, false);
   event.item = bytes;
   event.issue = is_fused ? HostIssue::kFusedUpdate : HostIssue::kUnfusedUpdate;
-  event.host_nanoseconds = 0;  // it is priced, and is no issuing
 }
 
 /// Of the tensor that lies there, or else from there to the end of the block; 0 outside blocks.
@@ -558,7 +534,6 @@ std::optional<Trace> TraceRecorder::trace() const {
     trace.events.direction.push_back(static_cast<int64_t>(event.place.direction));
     trace.events.issue.push_back(static_cast<int64_t>(event.issue));
     trace.events.operators.push_back(event.operators);
-    trace.events.host_nanoseconds.push_back(event.host_nanoseconds);
   }
   for (const auto& [input, calls] : inputs_) {
     trace.inputs.push_back({.model = input.first, .integers = input.second, .calls = calls});

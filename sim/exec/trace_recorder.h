@@ -86,7 +86,6 @@ class TraceRecorder {
     Place place;
     estimator::HostIssue issue = estimator::HostIssue::kNothing;
     int64_t operators = 0;
-    int64_t host_nanoseconds = 0;
   };
   /// A work of a CUDA graph, and where the program was when it was captured.
   struct Captured {

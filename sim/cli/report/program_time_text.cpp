@@ -28,15 +28,13 @@ TitledTable rank_table(const ProgramTime& time) {
                {"computation"},
                {"exposed communication"},
                {"idle"},
-               {"host issues"},
-               {"(here, with the recording)"}});
+               {"host issues"}});
   for (const RankTime& rank : time.ranks) {
     table.add_row({std::to_string(rank.rank),
                    format_duration(rank.computation_seconds),
                    format_duration(rank.exposed_communication_seconds),
                    format_duration(rank.idle_seconds),
-                   format_duration(rank.host_seconds),
-                   format_duration(rank.measured_host_seconds)});
+                   format_duration(rank.host_seconds)});
   }
   return {.title = "", .table = std::move(table), .notes = {}};
 }

@@ -118,7 +118,6 @@ class TracedRank {
     events.direction.push_back(0);
     events.issue.push_back(static_cast<int64_t>(issue));
     events.operators.push_back(0);
-    events.host_nanoseconds.push_back(0);
   }
 };
 
