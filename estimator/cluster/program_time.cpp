@@ -7,6 +7,7 @@
 
 #include "estimator/cluster/program_flops.h"
 #include "estimator/cluster/program_ranks.h"
+#include "estimator/compute/flex_attention.h"
 
 namespace estimator {
 namespace {
@@ -189,7 +190,11 @@ ProgramTime program_time(const ProgramReplay& replayed) {
       });
   time.unknown_lengths =
       kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {
-        return work.has_unknown_lengths;
+        return work.has_unknown_lengths && !is_flex_attention(work.operator_name);
+      });
+  time.unknown_masks =
+      kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {
+        return work.has_unknown_lengths && is_flex_attention(work.operator_name);
       });
   time.not_priced = kernels_that(ranks[0], played[0], [](const TraceWork&, const WorkPrice& price) {
     return !price.is_known;

@@ -65,6 +65,8 @@ struct ProgramTime {
   std::vector<WorkTerm> priced_by_memory;
   /// Attention over sequences one behind the other, whose lengths the host did not know.
   std::vector<WorkTerm> unknown_lengths;
+  /// flex_attention with masks of which it is not known how much they leave.
+  std::vector<WorkTerm> unknown_masks;
   /// Kernels of which only the launch is priced.
   std::vector<WorkTerm> not_priced;
   std::vector<RateTerm> rates;
@@ -89,6 +91,10 @@ void visit_fields(Visitor& visit, ProgramTime& time) {
   visit("unknown_lengths",
         time.unknown_lengths,
         "attention over sequences one behind the other whose lengths are not known");
+  visit("unknown_masks",
+        time.unknown_masks,
+        "flex_attention with masks of which it is not known how much they leave: all blocks are "
+        "taken that may be left");
   visit("not_priced", time.not_priced, "kernels of which only the launch is priced");
   visit("rates", time.rates, "of the GPU");
 }

@@ -10,6 +10,7 @@
 #include "estimator/base/database.h"
 #include "estimator/base/interpolate.h"
 #include "estimator/compute/deterministic_attention.h"
+#include "estimator/compute/flex_attention.h"
 
 namespace onerank_data {
 extern const std::string_view attention_json;
@@ -124,11 +125,23 @@ double fp32_over_fp16(const Gpu& gpu) {
   return own / gpu.peak_flops(Dtype::kFp16);
 }
 
+AttentionRate flex_attention_rate(const Gpu& gpu, AttentionShape shape, AttentionKernel kernel) {
+  shape.operator_name = flash_attention_like(shape.pass);
+  kernel.attention = Attention::kFlash;
+  AttentionRate rate = attention_rate(gpu, shape, kernel);
+  const TaggedNumber share = flex_attention_share(gpu.id, shape.pass);
+  rate.flops_per_second *= share.value;
+  if (share.source == Source::kAssumed) rate.source = Source::kAssumed;
+  rate.note += fmt::format("; flex_attention {:.2f} of that: {}", share.value, share.note);
+  return rate;
+}
+
 }  // namespace
 
 AttentionRate attention_rate(const Gpu& gpu,
                              const AttentionShape& shape,
                              const AttentionKernel& kernel) {
+  if (is_flex_attention(shape.operator_name)) return flex_attention_rate(gpu, shape, kernel);
   const AttentionCurve* curve = find_curve(gpu.id, shape, kernel);
   AttentionRate rate{.source = Source::kPublished};
   if (curve == nullptr) {

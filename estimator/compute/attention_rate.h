@@ -83,13 +83,13 @@ struct AttentionRate {
 /// The rate from the curve with the nearest head widths; the note names them if they differ from
 /// the call's. A call without a mask has the rate of a causal one, unless the kernel is
 /// priced `by_call` and a rate is published. Then the call's operator decides, too, where it was
-/// measured on this GPU, and else cuDNN's calls are `fused`. It is
-/// interpolated between the measured sequence lengths and constant outside them. A GPU with another
-/// peak than the measured one reaches the same share of its own peak. If nothing is published for a
-/// GPU, A100's share is assumed. A deterministic backward is slower by the factor in
-/// data/deterministic_attention.json. Attention of fp32 operands, which PyTorch's memory-efficient
-/// kernels alone have, multiplies by three products of TF32, or on the fp32 units where there is
-/// none: as much slower.
+/// measured on this GPU, and else cuDNN's calls are `fused`; those of flex_attention are
+/// FlashAttention-2's times the share of flex_attention.h. It is interpolated between the measured
+/// sequence lengths and constant outside them. A GPU with another peak than the measured one
+/// reaches the same share of its own peak. If nothing is published for a GPU, A100's share is
+/// assumed. A deterministic backward is slower by the factor in data/deterministic_attention.json.
+/// Attention of fp32 operands, which PyTorch's memory-efficient kernels alone have, multiplies by
+/// three products of TF32, or on the fp32 units where there is none: as much slower.
 AttentionRate attention_rate(const Gpu& gpu,
                              const AttentionShape& shape,
                              const AttentionKernel& kernel = {});

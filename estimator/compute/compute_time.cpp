@@ -62,8 +62,8 @@ bool is_masked(double flops, const AttentionShape& shape, int64_t keys) {
 }
 
 /// The first input, the query or the gradient of the output, is [batch, heads, sequence, width] for
-/// `_scaled_dot_product_*`, else [batch, sequence, heads, width]. Other shapes: a usual call. After
-/// the gradient come query, key and value.
+/// `_scaled_dot_product_*` and flex_attention, else [batch, sequence, heads, width]. Other shapes:
+/// a usual call. After the gradient come query, key and value.
 AttentionShape attention_shape(const OperatorRecord& record) {
   AttentionShape shape{.pass = name_contains(record, "backward") ? AttentionPass::kBackward
                                                                  : AttentionPass::kForward,
@@ -77,7 +77,7 @@ AttentionShape attention_shape(const OperatorRecord& record) {
     return shape;
   }
   const auto& query = record.shapes[0];
-  const bool heads_first = name_contains(record, "scaled_dot_product");
+  const bool heads_first = find_product(record.name)->heads_before_sequence;
   shape.batch = query[0];
   shape.heads = query[heads_first ? 1 : 2];
   shape.sequence = query[heads_first ? 2 : 1];

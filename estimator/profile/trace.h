@@ -95,7 +95,7 @@ struct TraceWork {
   /// Of a kernel that no operator launched: the sizes that it was told, in one list, or none.
   std::vector<std::vector<int64_t>> shapes;
   double flops = 0;                  ///< of products and attention: 2 per multiply-add
-  bool has_unknown_lengths = false;  ///< attention over sequences whose lengths are taken
+  bool has_unknown_lengths = false;  ///< attention: lengths or a mask are taken
   int64_t bytes = 0;
   int64_t threads = 0;  ///< of a kernel, in all blocks
   BytesSource bytes_source = BytesSource::kCall;
@@ -134,7 +134,9 @@ void visit_fields(Visitor& visit, TraceWork& work) {
   visit("flops", work.flops, {"of matrix products and attention", kWork});
   visit("unknown_lengths",
         work.has_unknown_lengths,
-        "attention over sequences one behind the other whose lengths are not known");
+        "attention over sequences one behind the other whose lengths are not known, or with a mask "
+        "of "
+        "which not all is known");
   visit("bytes", work.bytes, {"moved; of a collective as nccl-tests counts it", kBytes});
   visit("threads", work.threads, {"of a kernel, in all blocks", kCount});
   visit("bytes_source", work.bytes_source, "how the bytes are known");

@@ -135,6 +135,30 @@ void onerank_exec_kernel_updates(const char* name,
   recorder->kernel_updates(name, {addresses, static_cast<size_t>(count)}, updated);
 }
 
+void onerank_exec_kernel_reads(const uint64_t* addresses, int64_t count) {
+  if (recorder != nullptr) recorder->kernel_reads({addresses, static_cast<size_t>(count)});
+}
+
+void onerank_exec_attention_starts(const int64_t* sizes, const char* dtype) {
+  if (recorder != nullptr) recorder->attention_started(sim::flex_attention(sizes), dtype);
+}
+
+void onerank_exec_attention_ends() {
+  if (recorder != nullptr) recorder->attention_finished();
+}
+
+int onerank_exec_read_known(uint64_t address, int64_t bytes, void* values) {
+  return recorder != nullptr && recorder->read_known(address, bytes, values) ? 1 : 0;
+}
+
+void onerank_exec_tensor_holds(uint64_t address, int64_t bytes, const void* values) {
+  if (recorder != nullptr) recorder->tensor_holds(address, bytes, values);
+}
+
+void onerank_exec_own_work_starts() { sim::own_work_starts(); }
+
+void onerank_exec_own_work_ends() { sim::own_work_ends(); }
+
 void onerank_exec_model_reads(uint64_t model, int64_t integers) {
   if (recorder != nullptr) recorder->model_reads(model, integers);
 }

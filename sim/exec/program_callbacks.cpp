@@ -91,7 +91,7 @@ void end_reading_back(const ObservedOperator& running, const VirtualGpu& gpu) {
 }
 
 Context operator_started(const at::RecordFunction& function) {
-  if (recorder == nullptr) return nullptr;
+  if (recorder == nullptr || is_own_work()) return nullptr;
   const OperatorFacts& facts = facts_of(function);
   if (!facts.is_operator) return compiled_region_started(function);
   const auto inputs = function.inputs();
@@ -149,7 +149,7 @@ void follow_values(const at::RecordFunction& function,
 }
 
 void operator_finished(const at::RecordFunction& function, at::ObserverContext* context) {
-  if (recorder == nullptr) return;
+  if (recorder == nullptr || is_own_work()) return;
   const OperatorFacts& facts = facts_of(function);
   if (!facts.is_operator) {
     if (context != nullptr) compiled_region_finished();

@@ -312,6 +312,26 @@ void ProgramRecorder::kernel_updates(const char* name,
   trace_.kernel_updates(name, addresses, updated);
 }
 
+void ProgramRecorder::kernel_reads(std::span<const uint64_t> addresses) {
+  read_alone.assign(addresses.begin(), addresses.end());
+}
+
+void ProgramRecorder::attention_started(const FlexAttention& attention, const std::string& dtype) {
+  trace_.attention_starts(flex_attention_work(attention, dtype));
+}
+
+void ProgramRecorder::attention_finished() { trace_.attention_ends(); }
+
+bool ProgramRecorder::read_known(uint64_t address, int64_t bytes, void* values) const {
+  return gpu_ &&
+         gpu_.peek(reinterpret_cast<const void*>(address), static_cast<uint64_t>(bytes), values) !=
+             0;
+}
+
+void ProgramRecorder::tensor_holds(uint64_t address, int64_t bytes, const void* values) {
+  if (gpu_) gpu_.send(reinterpret_cast<void*>(address), static_cast<uint64_t>(bytes), values);
+}
+
 void ProgramRecorder::model_reads(uint64_t model, int64_t integers) {
   trace_.model_reads(model, integers);
 }
@@ -447,7 +467,8 @@ void ProgramRecorder::graph_has_run(uint64_t graph) {
 }
 
 /// A kernel that no operator of PyTorch's stands for (of Triton, of an extension) may have written
-/// anywhere into a block that it was given. Where nobody knows what it was given, or that is no
+/// anywhere into a block that it was given, but for those of which it is known that it only reads
+/// them. Where nobody knows what it was given, or that is no
 /// block of PyTorch's, nothing that was computed is known any more.
 void ProgramRecorder::kernel_launched(const uint64_t* addresses, int64_t count) {
   if (count < 0) {
@@ -456,6 +477,7 @@ void ProgramRecorder::kernel_launched(const uint64_t* addresses, int64_t count) 
   }
   memory_.settle();
   for (int64_t i = 0; i < count; ++i) {
+    if (std::find(read_alone.begin(), read_alone.end(), addresses[i]) != read_alone.end()) continue;
     const auto block = tracker_.block_around(addresses[i]);
     if (!block) return gpu_.forget_computed();
     const auto* const address = reinterpret_cast<const void*>(block->address);

@@ -34,6 +34,7 @@
 #include "sim/exec/settings.h"
 #include "sim/exec/steps_in_backward.h"
 #include "sim/exec/trace_recorder.h"
+#include "sim/exec/traced_work.h"
 #include "sim/exec/virtual_gpu_control.h"
 #include "sim/exec/written_memory.h"
 #include "sim/tracking/run_tracker.h"
@@ -78,6 +79,11 @@ class ProgramRecorder {
   void module_left();
   void memory_lasts(uint64_t address, const char* category, const char* name);
   void tensor_lies(uint64_t address, int64_t bytes);
+  static void kernel_reads(std::span<const uint64_t> addresses);
+  void attention_started(const FlexAttention& attention, const std::string& dtype);
+  void attention_finished();
+  bool read_known(uint64_t address, int64_t bytes, void* values) const;
+  void tensor_holds(uint64_t address, int64_t bytes, const void* values);
   void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
   void model_reads(uint64_t model, int64_t integers);
   void host_updated(int64_t bytes, bool is_fused);

@@ -49,6 +49,20 @@ void onerank_exec_kernel_updates(const char* name,
                                  const uint64_t* addresses,
                                  int64_t count,
                                  int64_t updated);
+/// Until the next call, kernels that this thread launches only read at these addresses.
+void onerank_exec_kernel_reads(const uint64_t* addresses, int64_t count);
+/// Until it ends, what this thread launches is one kernel of torch.compile's flex_attention.
+/// `sizes` are those of sim::FlexAttention in its order; `dtype` is c10's name of the queries'
+/// type.
+void onerank_exec_attention_starts(const int64_t* sizes, const char* dtype);
+void onerank_exec_attention_ends();
+/// Copies memory of the device to `values`, and gives 0 if it is not known what is there.
+int onerank_exec_read_known(uint64_t address, int64_t bytes, void* values);
+/// From now on memory of the device is known to hold these values.
+void onerank_exec_tensor_holds(uint64_t address, int64_t bytes, const void* values);
+/// What this thread does between these two is the observer's, and none of the program's.
+void onerank_exec_own_work_starts();
+void onerank_exec_own_work_ends();
 /// An outermost module, the one at this address, is called to train on a tensor of so many
 /// integers; 0: it is given none.
 void onerank_exec_model_reads(uint64_t model, int64_t integers);

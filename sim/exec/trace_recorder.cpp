@@ -58,6 +58,10 @@ thread_local bool is_launching_graph = false;
 thread_local bool has_launched_graph = false;
 /// Where the program was when it captured the work that this thread launches; null: nowhere.
 thread_local const Place* captured_here = nullptr;
+/// What this thread's kernels are, if Python has told it.
+thread_local std::optional<TraceWork> told_attention;
+/// This thread does the recorder's own work.
+thread_local bool works_for_itself = false;
 /// This thread is inside the stub of NCCL.
 thread_local bool is_answering = false;
 
@@ -136,6 +140,12 @@ bool names_record(TraceEventKind kind) {
 }
 
 }  // namespace
+
+void own_work_starts() { works_for_itself = true; }
+
+void own_work_ends() { works_for_itself = false; }
+
+bool is_own_work() { return works_for_itself; }
 
 void TraceRecorder::start(int64_t iteration) {
   const std::lock_guard lock(mutex_);
@@ -316,8 +326,12 @@ int64_t TraceRecorder::bytes_moved(const onerank_virtual_gpu_event& event,
   return sum;
 }
 
+void TraceRecorder::attention_starts(TraceWork work) { told_attention = std::move(work); }
+
+void TraceRecorder::attention_ends() { told_attention.reset(); }
+
 void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
-  if (!traced_operators.empty()) {
+  if (!told_attention && !traced_operators.empty()) {
     const auto place = events_.size();
     add(TraceEventKind::kLaunch, event.stream, true).item = -1;
     traced_operators.back().launches.push_back(
@@ -326,7 +340,17 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
   }
   const auto captured = captured_.find(event.captured);
   const bool is_described = captured != captured_.end() && captured->second.work;
-  add_work(is_described ? *captured->second.work : described_by_memory(event), event.stream);
+  add_work(is_described ? *captured->second.work : described(event), event.stream);
+}
+
+TraceWork TraceRecorder::described(const onerank_virtual_gpu_event& event) {
+  TraceWork work = described_by_memory(event);
+  if (!told_attention) return work;
+  TraceWork told = *told_attention;
+  told.name = std::move(work.name);
+  told.bytes = work.bytes;
+  told.threads = work.threads;
+  return told;
 }
 
 /// A kernel that no operator launched.
@@ -351,8 +375,8 @@ TraceWork TraceRecorder::described_by_memory(const onerank_virtual_gpu_event& ev
 void TraceRecorder::add_captured(const onerank_virtual_gpu_event& event) {
   Captured& captured = captured_[event.captured];
   captured.place = tracker_.place_here();
-  if (traced_operators.empty()) {
-    if (event.name != nullptr) captured.work = described_by_memory(event);
+  if (told_attention || traced_operators.empty()) {
+    if (event.name != nullptr) captured.work = described(event);
     return;
   }
   TracedOperator& running = traced_operators.back();

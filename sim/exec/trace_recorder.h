@@ -51,6 +51,10 @@ class TraceRecorder {
   /// is given them, and does not do both with the others.
   void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
 
+  /// What this thread launches between these two is `work`, but for its name, threads and bytes.
+  static void attention_starts(estimator::TraceWork work);
+  static void attention_ends();
+
   /// The outermost module at `model` is called to train on a tensor of so many integers.
   void model_reads(uint64_t model, int64_t integers);
 
@@ -112,6 +116,7 @@ class TraceRecorder {
   void add_work(const estimator::TraceWork& work, int stream);
   void add_kernel(const onerank_virtual_gpu_event& event);
   void add_captured(const onerank_virtual_gpu_event& event);
+  estimator::TraceWork described(const onerank_virtual_gpu_event& event);
   estimator::TraceWork described_by_memory(const onerank_virtual_gpu_event& event);
   bool describes_operators() const { return recording_ || capturing_; }
   void add_copy(const onerank_virtual_gpu_event& event);
@@ -153,5 +158,11 @@ class TraceRecorder {
   std::map<uint64_t, int64_t> models_;                     // numbers, by address
   std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;  // calls, by model and integers
 };
+
+/// What this thread does between these two is the recorder's own work: its operators are none of
+/// the program's.
+void own_work_starts();
+void own_work_ends();
+bool is_own_work();
 
 }  // namespace sim

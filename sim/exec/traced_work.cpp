@@ -1,5 +1,6 @@
 #include "sim/exec/traced_work.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -136,6 +137,47 @@ TraceWork attention_work(const onerank_virtual_gpu_event& event,
                  .has_mask = attention.has_mask != 0,
                  .has_dropout = attention.has_dropout != 0};
   if (attention.is_backward != 0) {
+    work.operator_name += "_backward";
+    work.shapes.insert(work.shapes.begin(),
+                       shape(attention.heads, attention.queries, attention.value_width));
+  }
+  return work;
+}
+
+FlexAttention flex_attention(const int64_t* numbers) {
+  return {.batch = numbers[0],
+          .heads = numbers[1],
+          .queries = numbers[2],
+          .keys = numbers[3],
+          .heads_of_a_key = numbers[4],
+          .key_width = numbers[5],
+          .value_width = numbers[6],
+          .block_queries = numbers[7],
+          .block_keys = numbers[8],
+          .blocks = numbers[9],
+          .is_bound = numbers[10] != 0,
+          .is_backward = numbers[11] != 0};
+}
+
+TraceWork flex_attention_work(const FlexAttention& attention, const std::string& dtype) {
+  const int64_t key_heads = attention.heads / std::max<int64_t>(1, attention.heads_of_a_key);
+  const auto shape = [&](int64_t heads, int64_t sequence, int64_t width) {
+    return std::vector<int64_t>{attention.batch, heads, sequence, width};
+  };
+  const double pairs = static_cast<double>(attention.blocks) *
+                       static_cast<double>(attention.block_queries * attention.block_keys);
+  const int64_t widths = attention.is_backward ? 3 * attention.key_width + 2 * attention.value_width
+                                               : attention.key_width + attention.value_width;
+  TraceWork work{.kind = WorkKind::kKernel,
+                 .operator_name = "higher_order::flex_attention",
+                 .dtype = dtype,
+                 .shapes = {shape(attention.heads, attention.queries, attention.key_width),
+                            shape(key_heads, attention.keys, attention.key_width),
+                            shape(key_heads, attention.keys, attention.value_width)},
+                 .flops = 2 * pairs * static_cast<double>(widths),
+                 .has_unknown_lengths = attention.is_bound,
+                 .bytes_source = BytesSource::kOperator};
+  if (attention.is_backward) {
     work.operator_name += "_backward";
     work.shapes.insert(work.shapes.begin(),
                        shape(attention.heads, attention.queries, attention.value_width));

@@ -17,6 +17,24 @@ estimator::TraceWork product_work(const onerank_virtual_gpu_product& product);
 estimator::TraceWork attention_work(const onerank_virtual_gpu_event& event,
                                     const onerank_virtual_gpu_attention& attention);
 
+/// A launch of a kernel of torch.nn.attention.flex_attention, which torch.compile makes.
+struct FlexAttention {
+  int64_t batch = 0, heads = 0, queries = 0, keys = 0;
+  int64_t heads_of_a_key = 1;
+  int64_t key_width = 0, value_width = 0;
+  int64_t block_queries = 0, block_keys = 0;  ///< of a block of the mask, whole or in part
+  int64_t blocks = 0;                         ///< that the mask leaves, of all batches and heads
+  bool is_bound = false;                      ///< the mask may leave fewer
+  bool is_backward = false;
+};
+/// From the numbers in this order.
+FlexAttention flex_attention(const int64_t* numbers);
+
+/// As its operator would be recorded. The blocks that the mask leaves are multiplied whole. FLOPs
+/// of a backward are those of five products, as benchmarks count them: the kernel has seven, since
+/// one half of it finds the gradient of the queries, and the other half those of keys and values.
+estimator::TraceWork flex_attention_work(const FlexAttention& attention, const std::string& dtype);
+
 estimator::TraceWork copy_work(const onerank_virtual_gpu_event& event);
 
 }  // namespace sim

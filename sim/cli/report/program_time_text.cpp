@@ -24,11 +24,7 @@ std::string share_of(double seconds, double whole) {
 }
 
 TitledTable rank_table(const ProgramTime& time) {
-  Table table({{"rank"},
-               {"computation"},
-               {"exposed communication"},
-               {"idle"},
-               {"host issues"}});
+  Table table({{"rank"}, {"computation"}, {"exposed communication"}, {"idle"}, {"host issues"}});
   for (const RankTime& rank : time.ranks) {
     table.add_row({std::to_string(rank.rank),
                    format_duration(rank.computation_seconds),
@@ -171,6 +167,12 @@ std::string program_time_text(const estimator::ProgramEstimate& estimate) {
              "taken "
              "to be those of a mean sequence, half those of the longest",
              time.unknown_lengths,
+             time.iteration_seconds) +
+         weak_prices_text(
+             "all blocks are taken that may be left by a mask, for flex_attention with masks that "
+             "are "
+             "not known",
+             time.unknown_masks,
              time.iteration_seconds) +
          weak_prices_text(
              "priced as a launch, or a product by its bytes, because no rate is known of them",

@@ -229,7 +229,7 @@ TEST_F(ExecTrace, TellsTheTokensOfAModelWhoseEmbeddingIsFrozen) {
 
 TEST_F(ExecTrace, IsTheSameInEveryRunAloneAndBesideOtherRanks) {
   ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64", "--rank", "63"}).exit_code, 0);
-  Trace alone = trace(63);
+  const Trace alone = trace(63);
   const auto peak_alone = profile(63).peak;
   const ProgramResult result =
       run_program("fsdp2.py", {"--world-size", "64", "--ranks", "0,17,63", "--jobs", "3"});
@@ -267,6 +267,28 @@ TEST_F(ExecTrace, PricesAKernelOfALibraryByTheTensorsThatItWasGiven) {
                                    testing::Pair("softmax_bwd", 2 * kActivation + 1024 * 2)));
   EXPECT_THAT(result.output,
               HasSubstr("priced by the memory that the kernels were given: 5 launch"));
+}
+
+// Of 8 x 8 blocks of 128 tokens two documents of four blocks have 10 each in the causal half, and
+// without documents there are 36; of two batches and four heads. A forward multiplies twice with
+// 64 wide heads, a backward five times.
+TEST_F(ExecTrace, CountsTheBlocksThatAMaskOfFlexAttentionLeaves) {
+  const ProgramResult result = run_program("flex_attention.py", {"--steps", "3"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const Trace whole = trace(0);
+  std::vector<double> blocks;
+  std::vector<bool> are_bounds;
+  for (std::size_t i = 0; i < whole.events.kind.size(); ++i) {
+    if (kind(whole, i) != TraceEventKind::kLaunch) continue;
+    const TraceWork& launched = work(whole, i);
+    if (!launched.operator_name.starts_with("higher_order::flex_attention")) continue;
+    const double products = launched.operator_name.ends_with("_backward") ? 5 : 2;
+    blocks.push_back(launched.flops / (2.0 * 128 * 128 * 64 * products * 2 * 4));
+    are_bounds.push_back(launched.has_unknown_lengths);
+  }
+  EXPECT_THAT(blocks, testing::ElementsAre(20, 20, 36, 36, 20, 20));
+  EXPECT_THAT(are_bounds, testing::ElementsAre(false, false, true, true, false, false));
+  EXPECT_THAT(result.output, HasSubstr("flex_attention with masks that are not known: 2 launches"));
 }
 
 // 4 and 2 MiB, of which a kernel reads and writes the first, the second, and none.
