@@ -152,6 +152,8 @@ double seconds_if_halved(const ProgramReplay& replayed, Cause cause) {
   if (cause == &Waits::launch) {
     launch.host_call_seconds /= 2;
     launch.host_operator_seconds /= 2;
+    launch.host_loop_seconds /= 2;
+    for (auto& [range, seconds] : launch.host_ranges) seconds /= 2;
   }
   double seconds = 0;
   for (const PlayedRank& rank : replay(ranks, launch)) {

@@ -30,9 +30,22 @@ void visit_fields(Visitor& visit, KnownHost& row) {
   visit("source", row.source, "where it was read");
 }
 
+struct HostRange {
+  std::string range;
+  double seconds = 0;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, HostRange& row) {
+  visit("range", row.range, "its name");
+  visit("seconds", row.seconds, "of Python, without the operators and kernels in it");
+  visit("source", row.source, "where it comes from");
+}
+
 struct LaunchTable {
   LaunchCost cost;
   double operator_seconds = 0;
+  std::vector<HostRange> ranges;
   double published_linear_seconds = 0;
   double measured_linear_seconds = 0;
   std::string operator_source, kernel_source, forward_source, backward_source, call_source,
@@ -60,7 +73,11 @@ void visit_fields(Visitor& visit, LaunchTable& table) {
   visit("host_operator_seconds",
         table.cost.host_operator_seconds,
         "of an operator or node of a program, without its kernels");
-  visit("host_call_source", table.call_source, "where both come from");
+  visit("host_loop_seconds",
+        table.cost.host_loop_seconds,
+        "of a further kernel of the same operator, which no other operator asks for");
+  visit("host_call_source", table.call_source, "where the three come from");
+  visit("host_ranges", table.ranges, "what Python does in ranges that libraries open");
   visit("wait_seconds", table.cost.wait_seconds, "of waiting for one kernel");
   visit("wait_source", table.wait_source, "where it comes from");
   visit("published_linear_seconds",
@@ -122,6 +139,7 @@ std::string measured_note(const Calibration& calibration) {
 
 LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced) {
   LaunchCost cost = launch_table().cost;
+  for (const HostRange& row : launch_table().ranges) cost.host_ranges[row.range] = row.seconds;
   if (priced == Priced::kOperators) cost.kernel_seconds = launch_table().operator_seconds;
   if (const KnownHost* host = launch_table().host_of(gpu)) {
     const double published = host->linear_seconds / launch_table().published_linear_seconds;
@@ -130,6 +148,8 @@ LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced) {
     cost.host_backward_seconds *= published;
     cost.host_call_seconds *= measured;
     cost.host_operator_seconds *= measured;
+    cost.host_loop_seconds *= measured;
+    for (auto& [range, seconds] : cost.host_ranges) seconds *= measured;
   }
   return cost;
 }
@@ -273,6 +293,9 @@ std::vector<RateTerm> GpuRates::launch_terms() const {
         term("kernel or copy, on the host", launch_.host_call_seconds, table.call_source + other),
         term("operator or node of autograd, on the host",
              launch_.host_operator_seconds,
+             table.call_source + other),
+        term("further kernel of an operator, on the host",
+             launch_.host_loop_seconds,
              table.call_source + other)};
   }
   return {launch,

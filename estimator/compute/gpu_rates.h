@@ -2,7 +2,9 @@
 // assumed; a file of `onerank calibrate` replaces them with measured ones.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "estimator/compute/attention_rate.h"
@@ -24,7 +26,12 @@ struct LaunchCost {
   double host_backward_seconds = 0;  ///< on the host, for one called by the autograd engine
   double host_call_seconds = 0;      ///< on the host, for each kernel or copy of a program
   double host_operator_seconds = 0;  ///< on the host, for each operator and node of a program
-  double wait_seconds = 0;           ///< added when the host waits for every kernel
+  /// On the host, for a further kernel that an operator launches in a loop.
+  double host_loop_seconds = 0;
+  /// On the host, by the name of a range that a program's library opens for profilers: what Python
+  /// does in it, without operators and kernels.
+  std::map<std::string, double> host_ranges;
+  double wait_seconds = 0;  ///< added when the host waits for every kernel
 
   double host_seconds(Direction direction) const {
     return direction == Direction::kBackward ? host_backward_seconds : host_forward_seconds;

@@ -240,6 +240,17 @@ void visit_fields(Visitor& visit, TraceInput& input) {
   visit("calls", input.calls, {"with so many", kCount});
 }
 
+/// What a library calls a part of its work in Python, for profilers.
+struct TraceRange {
+  int64_t event = 0;  ///< number of the event before which it began
+  std::string name;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TraceRange& range) {
+  visit("event", range.event, {"number of the event before which it began", kCount});
+  visit("name", range.name, "of the range");
+}
+
 struct Trace {
   int64_t iteration = 0;
   int64_t records = 0;                   ///< events that were recorded in the iteration
@@ -247,6 +258,7 @@ struct Trace {
   std::vector<std::string> modules;
   std::vector<TraceWork> works;
   std::vector<TraceInput> inputs;
+  std::vector<TraceRange> ranges;  ///< that fully_shard opened
   TraceEvents events;
 
   const TraceWork& work_of(const TraceLaunch& launch) const {
@@ -272,6 +284,7 @@ void visit_fields(Visitor& visit, Trace& trace) {
   visit("modules", trace.modules, "paths of modules");
   visit("works", trace.works, "distinct works");
   visit("inputs", trace.inputs, "integers on which the program trained its modules");
+  visit("ranges", trace.ranges, "that fully_shard opened for profilers, in their order");
   visit("events", trace.events, "in the order in which the host asked for them");
 }
 

@@ -81,6 +81,10 @@ RankPlayer::RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meeting
       host_(-rank.host_lead_seconds),
       ends_(index(iterations_)),
       records_(index(iterations_ * trace_.records)) {
+  for (const TraceRange& range : trace_.ranges) {
+    const auto known = launch.host_ranges.find(range.name);
+    if (known != launch.host_ranges.end()) range_seconds_[range.event] += known->second;
+  }
   const std::vector<CommunicatorKey> keys = keys_of(*profile_.program);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     communicators_.push_back({.key = keys[i], .member = profile_.program->communicators[i].rank});
@@ -101,15 +105,25 @@ const WorkPrice& RankPlayer::price_of(const Running& running) const {
   return prices_[index(item_of(running.issued.event))];
 }
 
+/// Where an operator launches kernels in a loop, the further ones take no more than their launch.
+double RankPlayer::call_seconds(int64_t event) const {
+  const TraceWork& work = work_of(event);
+  const bool is_of_operator = !work.operator_name.empty() || work.kind == WorkKind::kFill;
+  const bool is_further = trace_.events.operators[index(event)] == 0 && is_of_operator;
+  return is_further ? launch_.host_loop_seconds : launch_.host_call_seconds;
+}
+
 double RankPlayer::issue_seconds(int64_t event) const {
   if (!issue_seconds_.empty()) return issue_seconds_[index(event)];
   const auto operators = static_cast<double>(trace_.events.operators[index(event)]);
-  const double dispatching = operators * launch_.host_operator_seconds;
+  const auto python = range_seconds_.find(event);
+  const double dispatching = operators * launch_.host_operator_seconds +
+                             (python == range_seconds_.end() ? 0 : python->second);
   switch (static_cast<HostIssue>(trace_.events.issue[index(event)])) {
     case HostIssue::kNothing:
       return dispatching;
     case HostIssue::kCall:
-      return dispatching + launch_.host_call_seconds;
+      return dispatching + call_seconds(event);
     case HostIssue::kFusedUpdate:
     case HostIssue::kUnfusedUpdate:
       return dispatching + update_seconds(rank_, event);

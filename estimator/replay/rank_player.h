@@ -72,6 +72,7 @@ class RankPlayer {
   const TraceWork& work_of(int64_t event) const;
   const WorkPrice& price_of(const Running& running) const;
   double issue_seconds(int64_t event) const;
+  double call_seconds(int64_t event) const;
 
   bool end_works(double now);
   bool issue(double now);
@@ -92,6 +93,7 @@ class RankPlayer {
   const std::vector<WorkPrice>& prices_;
   const std::vector<double>& issue_seconds_;
   const LaunchCost& launch_;
+  std::map<int64_t, double> range_seconds_;  // of Python, before events
   Meetings& meetings_;
   const int64_t iterations_;
   int64_t next_event_ = 0;

@@ -190,9 +190,9 @@ void node_finished(const at::RecordFunction&, at::ObserverContext*) {
 }
 
 Context range_started(const at::RecordFunction& range) {
-  if (recorder == nullptr || !std::string_view(range.name()).starts_with(kOptimizerStep)) {
-    return nullptr;
-  }
+  if (recorder == nullptr) return nullptr;
+  recorder->range_started(range.name());
+  if (!std::string_view(range.name()).starts_with(kOptimizerStep)) return nullptr;
   if (recorder->steps_in_backward().take_step()) return nullptr;
   recorder->step_started();
   return std::make_unique<RunningStep>();

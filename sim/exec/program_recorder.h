@@ -60,6 +60,7 @@ class ProgramRecorder {
   void assume(const at::RecordFunction& function, const Assumptions::Call& call) {
     tell_tracker([&] { assumptions_.operator_finished(function, call, gpu_); });
   }
+  void range_started(std::string_view name) { trace_.range_started(name); }
   void node_started(const at::RecordFunction& node);
   void node_finished();
   void optimizer_made();

@@ -168,6 +168,7 @@ void TraceRecorder::forget() {
   is_complete_ = false;
   differentiates_backward_ = false;
   events_.clear();
+  ranges_.clear();
   works_.clear();
   numbers_.clear();
   groups_.clear();
@@ -182,6 +183,15 @@ void TraceRecorder::operator_started(const at::RecordFunction& function, const O
     measure_inputs(function.inputs(), traced_operators.back().call, tracker_.read_integers());
     read_extras(function.inputs(), traced_operators.back());
   }
+}
+
+void TraceRecorder::range_started(std::string_view name) {
+  constexpr std::string_view kFullyShard = "FSDP::";
+  if (!recording_ || !name.starts_with(kFullyShard)) return;
+  const std::lock_guard lock(mutex_);
+  // Behind the name stands that of the module.
+  const auto event = static_cast<int64_t>(events_.size());
+  ranges_.push_back({.event = event, .name = std::string(name.substr(0, name.find(' ')))});
 }
 
 void TraceRecorder::node_started() {
@@ -534,8 +544,13 @@ std::optional<Trace> TraceRecorder::trace() const {
   Trace trace{.iteration = iteration_, .differentiates_backward = differentiates_backward_};
   const std::map<int64_t, int64_t> records = places_of_records();
   std::map<ModuleId, int64_t> modules;
+  auto range = ranges_.begin();
   for (std::size_t i = 0; i < events_.size(); ++i) {
     const Event& event = events_[i];
+    for (; range != ranges_.end() && range->event == static_cast<int64_t>(i); ++range) {
+      const auto place = static_cast<int64_t>(trace.events.kind.size());
+      trace.ranges.push_back({.event = place, .name = range->name});
+    }
     if (event.kind == TraceEventKind::kLaunch && items[i] < 0) {
       // The operator that launched it had not ended.
       items[i] = whole.number_of({.kind = WorkKind::kKernel,

@@ -64,6 +64,8 @@ class TraceRecorder {
   /// An optimizer on the CPU moved so many bytes; `is_fused`: in one pass over its tensors.
   void host_updated(int64_t bytes, bool is_fused);
 
+  /// A range that the program named for profilers; those of fully_shard are kept.
+  void range_started(std::string_view name);
   void operator_started(const at::RecordFunction& function, const OperatorTraits& op);
   /// A node of autograd.
   void node_started();
@@ -147,6 +149,7 @@ class TraceRecorder {
   int64_t end_record_ = 0;
   bool differentiates_backward_ = false;
   std::vector<Event> events_;
+  std::vector<estimator::TraceRange> ranges_;  // by places in `events_`
   std::vector<estimator::TraceWork> works_;
   std::map<std::string, int64_t> numbers_;  // of works, by their text
   std::unordered_map<const char*, std::string> kernel_names_;

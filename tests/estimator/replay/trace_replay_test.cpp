@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr LaunchCost kFreeHost = {};
+const LaunchCost kFreeHost = {};
 
 double iteration_of(const TracedRank& rank, const LaunchCost& launch = kFreeHost) {
   return replay({rank.played()}, launch).front().iteration_seconds();
@@ -91,6 +91,30 @@ TEST(TraceReplay, AHostThatIsSlowerThanItsGpuIsTheIteration) {
   const LaunchCost launch{.host_call_seconds = 30e-6, .host_operator_seconds = 5e-6};
   EXPECT_NEAR(iteration_of(rank, launch), 600e-6, 1e-12);
   EXPECT_NEAR(replay({rank.played()}, launch).front().host_seconds, 600e-6, 1e-12);
+}
+
+// Of an operator's eight kernels the host begins the operator and launches one, and seven in a
+// loop. Kernels of no operator are asked for from Python, each for itself.
+TEST(TraceReplay, AnOperatorsFurtherKernelsTakeTheHostALaunchAlone) {
+  const LaunchCost launch{
+      .host_call_seconds = 30e-6, .host_operator_seconds = 5e-6, .host_loop_seconds = 2e-6};
+  const auto host_seconds = [&](const char* operator_name) {
+    TracedRank rank(0);
+    rank.compute(0, 1e-9, HostIssue::kCall, 1);
+    for (int i = 0; i < 7; ++i) rank.compute(0, 1e-9, HostIssue::kCall);
+    for (TraceWork& work : rank.profile.trace->works) work.operator_name = operator_name;
+    return replay({rank.played()}, launch).front().host_seconds;
+  };
+  EXPECT_NEAR(host_seconds("aten::sort"), 5e-6 + 30e-6 + 7 * 2e-6, 1e-12);
+  EXPECT_NEAR(host_seconds(""), 5e-6 + 8 * 30e-6, 1e-12);
+}
+
+TEST(TraceReplay, WhatPythonDoesInAKnownRangeTakesTheHost) {
+  const LaunchCost launch{.host_call_seconds = 30e-6, .host_ranges = {{"FSDP::pre_forward", 1e-3}}};
+  TracedRank rank(0);
+  for (int i = 0; i < 2; ++i) rank.compute(0, 1e-9, HostIssue::kCall);
+  rank.profile.trace->ranges = {{1, "FSDP::pre_forward"}, {1, "FSDP::all_gather"}};
+  EXPECT_NEAR(replay({rank.played()}, launch).front().host_seconds, 1e-3 + 60e-6, 1e-12);
 }
 
 TEST(TraceReplay, AHostThatWaitsIssuesNothingUntilThen) {
