@@ -139,6 +139,10 @@ void onerank_exec_kernel_reads(const uint64_t* addresses, int64_t count) {
   if (recorder != nullptr) recorder->kernel_reads({addresses, static_cast<size_t>(count)});
 }
 
+void onerank_exec_kernel_loops(const int64_t* lengths, int64_t count) {
+  sim::TraceRecorder::kernel_loops({lengths, static_cast<size_t>(count)});
+}
+
 void onerank_exec_attention_starts(const int64_t* sizes, const char* dtype) {
   if (recorder != nullptr) recorder->attention_started(sim::flex_attention(sizes), dtype);
 }

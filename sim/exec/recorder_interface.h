@@ -51,6 +51,9 @@ void onerank_exec_kernel_updates(const char* name,
                                  int64_t updated);
 /// Until the next call, kernels that this thread launches only read at these addresses.
 void onerank_exec_kernel_reads(const uint64_t* addresses, int64_t count);
+/// Until the next call, these are the lengths of the loops of kernels that this thread launches;
+/// count 0: it is not known which of their numbers are.
+void onerank_exec_kernel_loops(const int64_t* lengths, int64_t count);
 /// Until it ends, what this thread launches is one kernel of torch.compile's flex_attention.
 /// `sizes` are those of sim::FlexAttention in its order; `dtype` is c10's name of the queries'
 /// type.

@@ -60,6 +60,8 @@ thread_local bool has_launched_graph = false;
 thread_local const Place* captured_here = nullptr;
 /// What this thread's kernels are, if Python has told it.
 thread_local std::optional<TraceWork> told_attention;
+/// The lengths of its loops, if Python has told them.
+thread_local std::vector<int64_t> told_loops;
 /// This thread does the recorder's own work.
 thread_local bool works_for_itself = false;
 /// This thread is inside the stub of NCCL.
@@ -123,6 +125,7 @@ std::vector<TraceWork> works_of(const TracedOperator& running) {
 /// The numbers that a kernel was given, as far as they are sizes: not those with which it had more
 /// elements than the largest block has bytes. They are something else, such as the bits of a float.
 std::vector<int64_t> sizes_told(const onerank_virtual_gpu_event& event, int64_t largest) {
+  if (!told_loops.empty()) return told_loops;
   std::vector<int64_t> sizes;
   int64_t elements = 1;
   for (int64_t i = 0; i < event.number_count; ++i) {
@@ -334,6 +337,10 @@ int64_t TraceRecorder::bytes_moved(const onerank_virtual_gpu_event& event,
     sum += given.times.at(address) * (is_part ? elements * kUsualElement : bytes);
   }
   return sum;
+}
+
+void TraceRecorder::kernel_loops(std::span<const int64_t> lengths) {
+  told_loops.assign(lengths.begin(), lengths.end());
 }
 
 void TraceRecorder::attention_starts(TraceWork work) { told_attention = std::move(work); }

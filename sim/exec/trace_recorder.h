@@ -51,6 +51,10 @@ class TraceRecorder {
   /// is given them, and does not do both with the others.
   void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
 
+  /// From now on kernels that this thread launches have loops of these lengths; none: their numbers
+  /// are taken for them.
+  static void kernel_loops(std::span<const int64_t> lengths);
+
   /// What this thread launches between these two is `work`, but for its name, threads and bytes.
   static void attention_starts(estimator::TraceWork work);
   static void attention_ends();

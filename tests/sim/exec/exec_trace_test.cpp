@@ -309,6 +309,18 @@ TEST_F(ExecTrace, CountsTwiceWhatAKernelOfTheCompilerUpdates) {
   EXPECT_THAT(mebibytes, testing::ElementsAre(4 + 4 + 2, 4 + 2 + 2, 4 + 2));
 }
 
+TEST_F(ExecTrace, TellsThePlaceOfRandomNumbersFromTheLengthOfALoop) {
+  const ProgramResult result = run_program("compiled_dropout.py", {"--steps", "3"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  int64_t drawing = 0;
+  for (const TraceWork& described : trace(0).works) {
+    if (described.name.find("native_dropout") == described.name.npos) continue;
+    ++drawing;
+    EXPECT_THAT(described.shapes, testing::ElementsAre(testing::ElementsAre(1 << 20)));
+  }
+  EXPECT_GT(drawing, 0);
+}
+
 TEST_F(ExecTrace, PricesAKernelOfALibraryInAGraphByWhatItWasGivenAtItsCapture) {
   const ProgramResult result = run_program("graph_of_own_kernel.py", {});
   ASSERT_EQ(result.exit_code, 0) << result.error;
