@@ -22,6 +22,9 @@ namespace {
 
 using estimator::Direction;
 
+/// What the kernel that this thread launches only reads, if Python has told it.
+thread_local std::vector<uint64_t> read_alone;
+
 bool is_step(const std::string& phase) { return phase.ends_with(".optimizer_step"); }
 
 /// Of a program without modules, the first forward is in the phase before.

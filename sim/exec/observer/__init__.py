@@ -2,10 +2,13 @@
 
 Modules are told around every call of one (modules.py), memory by hooks of torch.optim around every
 optimizer step (optimizers.py): where torch.compile made that, around the compiled code that holds it
-(compiled_steps.py). The rest is what these need: the recorder's functions, tensors, parameters, the
-compiler, the end of the program.
+(compiled_steps.py). What the kernels of torch.compile are given is told at their launches (compiler.py),
+and the blocks of masks of flex_attention (flex_attention.py). The rest is what these need: the recorder's
+functions, tensors, parameters, modules as they are loaded, the end of the program.
 """
 
+from . import flex_attention
+from .arrivals import Arrivals
 from .compiled_steps import CompiledSteps
 from .compiler import Compiler
 from .ending import at_end
@@ -17,10 +20,10 @@ from .recorder import Recorder
 
 def start(recorder_path):
     recorder = Recorder(recorder_path)
-    compiler = Compiler(recorder)
     parameters = Parameters(recorder)
-    modules = Modules(recorder, compiler, parameters)
-    optimizers = Optimizers(recorder, compiler, parameters)
+    modules = Modules(recorder, parameters)
+    optimizers = Optimizers(recorder, parameters)
     at_end(recorder, optimizers, parameters)  # early, so that the program's own handlers run before it
     modules.watch()
+    Compiler(recorder, Arrivals(), flex_attention.watched(recorder))
     CompiledSteps(recorder, optimizers).watch()

@@ -1,30 +1,30 @@
-"""Watches torch.compile: when it compiles, and what its kernels read and write in place."""
+"""Watches torch.compile: when it compiles, and what its kernels are given."""
 
 import ctypes
 import functools
-import sys
+import re
 
 import torch
 
 from .harmless import harmless
 
+# What kernels only read: their inputs, and the lists of a mask (flex_attention.py).
+ONLY_READ = re.compile(r"in_ptr|arg_(FULL_)?(KV|Q)_(NUM_BLKS|IDX)$")
+
+
+def array_of(kind, numbers):
+    return (kind * len(numbers))(*numbers), len(numbers)
+
 
 class Compiler:
-    def __init__(self, recorder):
+    """`attention` is that of flex_attention.py, or None."""
+
+    def __init__(self, recorder, arrivals, attention):
         self.recorder = recorder
-        self._watched = set()  # modules of the compiler that were loaded
+        self.attention = attention
         self._updating = set()  # names of compiled kernels
-
-    def watch_compilations(self):
-        self._once_loaded("torch._dynamo.callback", self._tell_compilations)
-
-    def watch_launches(self):
-        self._once_loaded("torch._inductor.runtime.triton_heuristics", self._tell_launches)
-
-    def _once_loaded(self, name, watch):
-        if name not in self._watched and name in sys.modules:
-            self._watched.add(name)
-            watch(sys.modules[name])
+        arrivals.watch("torch._dynamo.callback", self._tell_compilations)
+        arrivals.watch("torch._inductor.runtime.triton_heuristics", self._tell_launches)
 
     def _tell_compilations(self, callbacks):
         callbacks.callback_handler.register_start_callback(lambda *_: self.recorder.compiles())
@@ -36,19 +36,34 @@ class Compiler:
         @functools.wraps(launch)
         def told_launch(kernel, *arguments, **named):
             tell_launch(kernel, arguments)
-            return launch(kernel, *arguments, **named)
+            is_attention = self.attention is not None and self.attention.tell_launch(kernel, arguments)
+            try:
+                return launch(kernel, *arguments, **named)
+            finally:
+                self.recorder.kernel_reads(None, 0)
+                self.recorder.kernel_loops(None, 0)
+                if is_attention:
+                    self.recorder.attention_ends()
 
         heuristics.CachingAutotuner.run = told_launch
 
     def _tell_launch(self, kernel, arguments):
-        """What a kernel of torch.compile reads and writes by one parameter ("in_out_ptr0")."""
+        """What a kernel of torch.compile reads and writes by one parameter ("in_out_ptr0"), what it only
+        reads, and the lengths of its loops ("xnumel"). Its other numbers are none: the place of its random
+        numbers, for one, grows from layer to layer."""
         name = kernel.fn.__name__
-        updated, others = [], []
+        updated, others, read, loops = [], [], [], []
         for parameter, argument in zip(kernel.fn.arg_names, arguments):
+            if parameter.endswith("numel") and isinstance(argument, int) and argument > 1:
+                loops.append(argument)
             if isinstance(argument, torch.Tensor):
                 (updated if parameter.startswith("in_out_ptr") else others).append(argument.data_ptr())
+                if ONLY_READ.match(parameter):
+                    read.append(argument.data_ptr())
+        self.recorder.kernel_reads(*array_of(ctypes.c_uint64, read))
+        self.recorder.kernel_loops(*array_of(ctypes.c_int64, loops))
         if updated:
             self._updating.add(name)
         if name in self._updating:  # of several kernels with one name
-            addresses = (ctypes.c_uint64 * (len(updated) + len(others)))(*updated, *others)
-            self.recorder.kernel_updates(name.encode(), addresses, len(addresses), len(updated))
+            addresses, count = array_of(ctypes.c_uint64, updated + others)
+            self.recorder.kernel_updates(name.encode(), addresses, count, len(updated))

@@ -5,6 +5,10 @@ heads, widths, and the sizes of a block. Which blocks of queries and keys a mask
 which create_block_mask computes on the GPU from a function of the program. Here this function is
 evaluated on the CPU, with the values that are known of the tensors that it uses.
 """
+
+import ctypes
+import functools
+import importlib.util
 import re
 import types
 
@@ -16,7 +20,7 @@ from torch.utils._pytree import tree_map
 MOST_ELEMENTS = 1 << 30
 MOST_AT_ONCE = 1 << 24
 
-# What create_block_mask does instead, in the names of its own file; see observe.py.
+# What create_block_mask does instead, in the names of its own file; see modules.py.
 TOLD_MASK = """
 def create_block_mask(*arguments, **named):
     mask = _onerank_create_block_mask(*arguments, **named)
@@ -177,25 +181,73 @@ def blocks_listed(template, arguments, shape, device_values):
 
 
 class FlexAttention:
-    """`read` gives a copy of a tensor on the GPU, or None; `hold` tells what one holds."""
+    """Tells the recorder of launches, and what the lists of masks hold."""
 
-    def __init__(self, read, hold):
-        self.read, self.hold = read, hold
-        self.bounds = set()  # addresses of numbers of blocks that are bounds
+    def __init__(self, recorder):
+        self.recorder = recorder
+        self._bounds = set()  # addresses of numbers of blocks that are bounds
 
-    def mask_made(self, mask):
+    def watch(self, module):
+        """Has every mask told that `module`, torch.nn.attention.flex_attention, makes. torch.compile
+        compiles what makes it, and no more."""
+        make = module.create_block_mask
+        vars(module).update(
+            _onerank_create_block_mask=types.FunctionType(
+                make.__code__, vars(module), make.__name__, make.__defaults__, make.__closure__
+            ),
+            _onerank_mask_made=functools.partial(self._quietly, self._tell_mask),
+            _onerank_set_compiler=torch._C._dynamo.eval_frame.set_eval_frame,
+        )
+        told = {}
+        exec(compile(TOLD_MASK, make.__code__.co_filename, "exec"), told)
+        make.__code__, make.__defaults__ = told[make.__name__].__code__, None
+        leave_to_python(make.__code__)
+
+    def tell_launch(self, kernel, arguments):
+        """Whether it is a kernel of flex_attention; then its launch is told as one of attention."""
+        if "flex_attention" not in kernel.fn.__name__:
+            return False
+        launch = self._quietly(self._launch, kernel, arguments)
+        if launch is not None:
+            numbers, dtype = launch
+            self.recorder.attention_starts((ctypes.c_int64 * len(numbers))(*numbers), dtype.encode())
+        return launch is not None
+
+    def _quietly(self, tell, *arguments):
+        """None if it fails: what it would tell is listed as not known."""
+        self.recorder.own_work_starts()
+        try:
+            return tell(*arguments)
+        except Exception:
+            return None
+        finally:
+            self.recorder.own_work_ends()
+
+    def _read(self, tensor):
+        """A copy of a tensor on the GPU, on the CPU; None where its values are not known."""
+        span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+        copy = torch.empty(span * tensor.element_size(), dtype=torch.uint8)
+        if not self.recorder.read_known(tensor.data_ptr(), copy.nbytes, copy.data_ptr()):
+            return None
+        return copy.view(tensor.dtype).as_strided(tensor.shape, tensor.stride())
+
+    def _tell_mask(self, mask):
         tensors = (mask.kv_num_blocks, mask.full_kv_num_blocks, mask.q_num_blocks, mask.full_q_num_blocks)
-        self.bounds.difference_update(tensor.data_ptr() for tensor in tensors)
-        found = blocks_of(mask, self.read)
+        self._bounds.difference_update(tensor.data_ptr() for tensor in tensors)
+        found = blocks_of(mask, self._read)
         if found is None:
             return
         counts, is_bound = found
         for tensor, numbers in zip(tensors, counts):
-            self.hold(tensor, numbers.contiguous())
+            self._hold(tensor, numbers.contiguous())
             if is_bound:
-                self.bounds.add(tensor.data_ptr())
+                self._bounds.add(tensor.data_ptr())
 
-    def launch(self, kernel, arguments):
+    def _hold(self, tensor, numbers):
+        if tensor.shape == numbers.shape and tensor.dtype == numbers.dtype and tensor.is_contiguous():
+            self.recorder.tensor_holds(tensor.data_ptr(), numbers.nbytes, numbers.data_ptr())
+
+    def _launch(self, kernel, arguments):
         """Of a launch, as onerank_exec_attention_starts takes it: its numbers, and the type of its
         queries. None of other kernels."""
         template = template_of(kernel)
@@ -207,8 +259,8 @@ class FlexAttention:
         rows = min(template.number("SPARSE_Q_BLOCK_SIZE", named), queries)
         columns = min(template.number("SPARSE_KV_BLOCK_SIZE", named), keys)
         shape = (batch, heads, -(-queries // rows), -(-keys // columns))
-        blocks = blocks_listed(template, named, shape, self.read)
-        is_bound = blocks < 0 or template.tensor("KV_NUM_BLKS", named)[0].data_ptr() in self.bounds
+        blocks = blocks_listed(template, named, shape, self._read)
+        is_bound = blocks < 0 or template.tensor("KV_NUM_BLKS", named)[0].data_ptr() in self._bounds
         if blocks < 0:
             blocks = batch * heads * shape[2] * shape[3]
         queries_given, _ = template.tensor("Q", named)
@@ -216,21 +268,15 @@ class FlexAttention:
         return [*sizes, rows, columns, blocks, int(is_bound), int(template.is_backward)], dtype
 
 
-def tell_masks(module, mask_made, set_compiler):
-    """Has every mask told that `module`, torch.nn.attention.flex_attention, makes. torch.compile
-    compiles what makes it, and no more."""
-    make = module.create_block_mask
-    vars(module).update(
-        _onerank_create_block_mask=types.FunctionType(
-            make.__code__, vars(module), make.__name__, make.__defaults__, make.__closure__
-        ),
-        _onerank_mask_made=mask_made,
-        _onerank_set_compiler=set_compiler,
-    )
-    told = {}
-    exec(compile(TOLD_MASK, make.__code__.co_filename, "exec"), told)
-    make.__code__, make.__defaults__ = told[make.__name__].__code__, None
-    leave_to_python(make.__code__)
+def watched(recorder):
+    """None without torch.nn.attention.flex_attention, which came with torch 2.5."""
+    if importlib.util.find_spec("torch.nn.attention.flex_attention") is None:
+        return None
+    from torch.nn.attention import flex_attention
+
+    attention = FlexAttention(recorder)
+    attention.watch(flex_attention)
+    return attention
 
 
 def leave_to_python(code):

@@ -53,9 +53,8 @@ def integers_given(arguments):
 
 
 class Modules:
-    def __init__(self, recorder, compiler, parameters):
+    def __init__(self, recorder, parameters):
         self.recorder = recorder
-        self.compiler = compiler
         self.parameters = parameters
         self._paths = {}  # by id of modules: from the outermost one that was called
         self._alive = {}  # weak references to these
@@ -77,7 +76,6 @@ class Modules:
     def _before_call(self, module, *arguments):
         around = self._thread.paths = getattr(self._thread, "paths", [])
         path = self._paths.get(id(module))
-        self.compiler.watch_compilations()
         if path is None and not around:
             path = self._add_root(module)
         if path is None:

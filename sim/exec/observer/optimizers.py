@@ -77,9 +77,8 @@ def with_told_closure(recorder):
 
 
 class Optimizers:
-    def __init__(self, recorder, compiler, parameters):
+    def __init__(self, recorder, parameters):
         self.recorder = recorder
-        self.compiler = compiler
         self.parameters = parameters
         self.unfinished = weakref.WeakSet()  # those whose step has not ended
         self._steps = weakref.WeakKeyDictionary()  # taken by each
@@ -88,8 +87,6 @@ class Optimizers:
         self._told_before = weakref.WeakKeyDictionary()  # of these, before the step of each
 
     def before_step(self, optimizer, *_):
-        self.compiler.watch_launches()
-        self.compiler.watch_compilations()
         # By their first parameter optimizers of different parameters are told apart.
         self.recorder.optimizer_steps(next(map(id, parameters_of(optimizer)), 0))
         self._steps[optimizer] = step = self._steps.get(optimizer, 0) + 1

@@ -5,19 +5,27 @@ from ctypes import c_char_p, c_int, c_int64, c_uint64, c_void_p
 
 CALLBACK = ctypes.PYFUNCTYPE(None)
 ARGUMENTS = {
+    "attention_ends": (),
+    "attention_starts": (c_void_p, c_char_p),
     "closure_ends": (),
     "closure_starts": (),
     "compiles": (),
     "enter_module": (c_char_p,),
     "host_updated": (c_int64, c_int),
     "is_rank": (c_int64, c_int64),
+    "kernel_loops": (c_void_p, c_int64),
+    "kernel_reads": (c_void_p, c_int64),
     "kernel_updates": (c_char_p, c_void_p, c_int64, c_int64),
     "leave_module": (),
     "memory_lasts": (c_uint64, c_char_p, c_char_p),
     "model_reads": (c_uint64, c_int64),
     "optimizer_steps": (c_uint64,),
+    "own_work_ends": (),
+    "own_work_starts": (),
     "parameters": (c_char_p,),
+    "read_known": (c_uint64, c_int64, c_void_p),
     "region_made": (c_char_p, c_int, CALLBACK, CALLBACK),
+    "tensor_holds": (c_uint64, c_int64, c_void_p),
     "tensor_lies": (c_uint64, c_int64),
     "was_ended": (),
 }
