@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include "estimator/base/units.h"
@@ -48,9 +49,12 @@ bool needs_less(const TriedChange& a, const TriedChange& b) {
   return a.answer.peak_bytes < b.answer.peak_bytes;
 }
 
-std::vector<TriedChange> fitting_of(std::vector<TriedChange> tried) {
-  std::erase_if(tried, [](const TriedChange& t) { return !t.answer.fits(); });
-  return tried;
+std::vector<TriedChange> fitting_of(const std::vector<TriedChange>& tried) {
+  std::vector<TriedChange> fitting;
+  std::copy_if(tried.begin(), tried.end(), std::back_inserter(fitting), [](const TriedChange& t) {
+    return t.answer.fits();
+  });
+  return fitting;
 }
 
 std::string outcome_text(const FitAnswer& answer, int64_t capacity_bytes) {
@@ -73,19 +77,20 @@ class Adviser {
 
   std::vector<Advice> make_it_fit(const PlanSpec& spec) const {
     const Base as_said{&spec, "", {}};
-    const std::vector<TriedChange> single = try_all(as_said, memory_saving_changes(spec));
+    std::vector<TriedChange> single = try_all(as_said, memory_saving_changes(spec));
     std::vector<TriedChange> fitting = fitting_of(single);
+    if (fitting.empty()) complete(single);
     std::vector<TriedChange> tried = single;
     for (int made = 1; made < kMostChangesAtOnce && fitting.empty() && !tried.empty(); ++made) {
+      complete(tried);
       const Base base = std::min_element(tried.begin(), tried.end(), needs_less)->base;
       tried = try_all(base, memory_saving_changes(base.spec()));
       fitting = fitting_of(tried);
     }
     add_cheaper(as_said, fitting);
     if (!fitting.empty()) return listed(std::move(fitting), is_faster);
-    std::vector<TriedChange> saving = single;
-    std::erase_if(saving, [&](const TriedChange& t) { return saved_bytes(t) <= 0; });
-    return listed(std::move(saving), needs_less);
+    std::erase_if(single, [&](const TriedChange& t) { return saved_bytes(t) <= 0; });
+    return listed(std::move(single), needs_less);
   }
 
   /// Of a plan that fits.
@@ -120,6 +125,15 @@ class Adviser {
     tried.reserve(ladders.size());
     for (const ChangeLadder& ladder : ladders) tried.push_back(try_ladder(base, ladder));
     return tried;
+  }
+
+  /// Runs all ranks of what was tried, so that its peaks compare.
+  void complete(std::vector<TriedChange>& tried) const {
+    for (TriedChange& t : tried) {
+      if (t.answer.estimate) continue;
+      if (runner_.announce) runner_.announce(t.base.made);
+      complete_fit(resolve_plan(t.base.spec()), runner_, t.answer);
+    }
   }
 
   /// All at once that costs no time, with as large a micro-batch as fits then: this may be faster

@@ -1,6 +1,8 @@
 #include "estimator/what_if/fit_probe.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/cluster/memory_verdict.h"
@@ -20,33 +22,50 @@ std::size_t class_of_stage(const std::vector<RankClass>& classes, int64_t stage)
                                 : static_cast<std::size_t>(found - classes.begin());
 }
 
+/// One rank of each class that was not run.
+std::vector<int64_t> ranks_left(const std::vector<RankClass>& classes,
+                                const std::vector<RankProfile>& run) {
+  std::vector<int64_t> left;
+  for (const RankClass& c : classes) {
+    const bool was_run = std::any_of(run.begin(), run.end(), [&](const RankProfile& profile) {
+      return profile.rank == c.representative_rank;
+    });
+    if (!was_run) left.push_back(c.representative_rank);
+  }
+  return left;
+}
+
 }  // namespace
 
 FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& runner) {
   const std::vector<RankClass> classes = rank_classes(plan);
   const std::size_t likely = class_of_stage(classes, likely_stage);
-  std::vector<RankProfile> profiles = runner.run(plan, {classes[likely].representative_rank});
-  const Gpu& gpu = gpu_of(plan.cluster);
-  const RankClassEstimate row = class_memory(
-      plan, classes[likely], profiles.front(), ParallelLayout(plan.parallelism), fabric_of(plan));
-  const Verdict alone = memory_verdict(plan.memory.headroom_bytes, gpu, {row});
-  if (alone.outcome == Fit::kDoesNotFit && classes.size() > 1) {
-    return {.fit = alone.outcome, .peak_bytes = alone.peak_bytes, .estimate = std::nullopt};
-  }
-
-  std::vector<int64_t> others;
-  for (std::size_t i = 0; i < classes.size(); ++i) {
-    if (i != likely) others.push_back(classes[i].representative_rank);
-  }
-  if (!others.empty()) {
-    for (RankProfile& profile : runner.run(plan, others)) profiles.push_back(std::move(profile));
-  }
   FitAnswer answer;
+  answer.profiles = runner.run(plan, {classes[likely].representative_rank});
+  const RankClassEstimate row = class_memory(plan,
+                                             classes[likely],
+                                             answer.profiles.front(),
+                                             ParallelLayout(plan.parallelism),
+                                             fabric_of(plan));
+  const Verdict alone = memory_verdict(plan.memory.headroom_bytes, gpu_of(plan.cluster), {row});
+  answer.fit = alone.outcome;
+  answer.peak_bytes = alone.peak_bytes;
+  if (alone.outcome != Fit::kDoesNotFit || classes.size() == 1) complete_fit(plan, runner, answer);
+  return answer;
+}
+
+void complete_fit(const Plan& plan, const PlanRunner& runner, FitAnswer& answer) {
+  if (answer.estimate) return;
+  const std::vector<int64_t> left = ranks_left(rank_classes(plan), answer.profiles);
+  if (!left.empty()) {
+    std::vector<RankProfile> others = runner.run(plan, left);
+    std::move(others.begin(), others.end(), std::back_inserter(answer.profiles));
+  }
   answer.estimate =
-      estimate_cluster(plan, profiles, runner.calibration ? &*runner.calibration : nullptr);
+      estimate_cluster(plan, answer.profiles, runner.calibration ? &*runner.calibration : nullptr);
+  answer.profiles.clear();
   answer.fit = answer.estimate->verdict.outcome;
   answer.peak_bytes = answer.estimate->verdict.peak_bytes;
-  return answer;
 }
 
 FirstThatFits first_that_fits(std::size_t steps,

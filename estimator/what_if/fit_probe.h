@@ -30,12 +30,18 @@ struct FitAnswer {
   int64_t peak_bytes = 0;  ///< of the worst rank that was run
   /// Set if all classes were run, which is always so if the plan may fit.
   std::optional<ClusterEstimate> estimate;
+  std::vector<RankProfile> profiles = {};  ///< of what was run, as long as classes are left out
 
   bool fits() const { return fit == Fit::kFits; }
 };
 
 /// Runs first the class of stage `likely_stage`, and the other classes only if that one may fit.
 FitAnswer probe_fit(const Plan& plan, int64_t likely_stage, const PlanRunner& runner);
+
+/// Runs the classes that the answer of probe_fit() left out, all of them for an empty answer: the
+/// peak is then that of the worst rank of all. What is printed or compared has to be such a peak,
+/// because a change of the plan may save memory on one stage alone.
+void complete_fit(const Plan& plan, const PlanRunner& runner, FitAnswer& answer);
 
 struct FirstThatFits {
   std::size_t step = 0;

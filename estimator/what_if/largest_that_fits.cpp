@@ -22,14 +22,13 @@ LargestSize largest_that_fits(const std::vector<int64_t>& sizes,
                               const PlanOfSize& plan_of,
                               const PlanRunner& runner) {
   LargestSize largest;
-  int64_t likely_stage = 0;
   const auto fits = [&](int64_t size) {
     const std::optional<Plan> plan = plan_of(size);
     if (!plan) return false;
-    const FitAnswer probed = probe_fit(*plan, likely_stage, runner);
-    if (probed.estimate) likely_stage = worst_stage(*probed.estimate);
-    largest.trials.push_back({size, probed.fit, probed.peak_bytes});
-    return probed.fits();
+    FitAnswer answer;
+    complete_fit(*plan, runner, answer);
+    largest.trials.push_back({size, answer.fit, answer.peak_bytes});
+    return answer.fits();
   };
   std::size_t fit = 0, too_many = 1;  // counts of the first sizes
   while (too_many <= sizes.size() && fits(sizes[too_many - 1])) {

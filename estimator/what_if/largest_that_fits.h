@@ -22,7 +22,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, SizeTrial& trial) {
   visit("size", trial.size, "that was tried");
   visit("outcome", trial.outcome, "the verdict");
-  visit("peak_bytes", trial.peak_bytes, "of the worst rank that was run");
+  visit("peak_bytes", trial.peak_bytes, "of the worst rank");
 }
 
 struct LargestSize {

@@ -24,7 +24,7 @@ void visit_fields(Visitor& visit, MicroBatchTrial& trial) {
   bool fits = trial.outcome == Fit::kFits;
   visit("fits", fits, "every rank fits, also with the upper end of what it may need");
   visit("outcome", trial.outcome, "the verdict");
-  visit("peak_bytes", trial.peak_bytes, "of the worst rank that was run");
+  visit("peak_bytes", trial.peak_bytes, "of the worst rank");
 }
 
 /// What stays the same while the micro-batch size changes.

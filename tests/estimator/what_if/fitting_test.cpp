@@ -136,6 +136,20 @@ TEST(FitProbe, RunsTheOtherStagesOnlyWhenTheLikelyWorstOneFits) {
   EXPECT_GT(elsewhere.ranks_run(), 1);
 }
 
+TEST(FitProbe, CompletedHasTheWorstOfAllStages) {
+  const Plan plan = resolve_plan(spec_with({{"parallelism", {{"pipeline", 8}}}}));
+  FakeRanks ranks([](const Plan&, int64_t stage) { return (stage == 2 ? 120 : 90) * kGiB; });
+  const PlanRunner runner = ranks.runner();
+  FitAnswer answer = probe_fit(plan, 5, runner);
+  complete_fit(plan, runner, answer);
+  FitAnswer whole;
+  complete_fit(plan, runner, whole);
+  EXPECT_GT(answer.peak_bytes, 120 * kGiB);
+  EXPECT_EQ(answer.peak_bytes, whole.peak_bytes);
+  ASSERT_TRUE(answer.estimate);
+  EXPECT_EQ(worst_stage(*answer.estimate), 2);
+}
+
 std::vector<Advice> advice_for(const PlanSpec& spec, FakeRanks& ranks) {
   return advise(spec, ranks.estimate(resolve_plan(spec)), ranks.runner());
 }
@@ -318,6 +332,35 @@ TEST(Advice, SaysHowMuchIsMissingWhereNothingFits) {
   ASSERT_FALSE(advice.empty());
   EXPECT_EQ(advice[0].text.find("full recompute: still "), 0u) << advice[0].text;
   EXPECT_EQ(advice[0].gain_bytes, 100 * kGiB);
+}
+
+// Full recompute saves 850 GiB of the first stage, which was the worst, and nothing of the last;
+// ZeRO saves 150 GiB of each.
+TEST(Advice, SavesOnlyWhatTheWorstStageOfTheChangedPlanSaves) {
+  FakeRanks ranks([](const Plan& plan, int64_t stage) {
+    const bool full = plan.training.recompute == Recompute::kFull;
+    const int64_t need = stage > 0 ? 900 : full ? 150 : 1000;
+    return (need - (plan.parallelism.zero_stage == 1 ? 150 : 0)) * kGiB;
+  });
+  const auto advice = advice_for(spec_with({{"parallelism", {{"pipeline", 2}}}}), ranks);
+  ASSERT_GE(advice.size(), 2u);
+  EXPECT_EQ(advice[0].text.find("ZeRO stage 1"), 0u) << advice[0].text;
+  for (const Advice& one : advice) {
+    const bool is_full = one.text.find("full recompute") == 0;
+    if (is_full) {
+      EXPECT_EQ(one.gain_bytes, 100 * kGiB);
+    }
+  }
+}
+
+TEST(MaxMicroBatch, ShowsTheWorstRankOfEachSize) {
+  FakeRanks ranks([](const Plan& plan, int64_t stage) {
+    return plan.training.micro_batch_size * (stage == 0 ? 90 : 100) * kGiB;
+  });
+  const MaxMicroBatch answer =
+      find_max_micro_batch(spec_with({{"parallelism", {{"pipeline", 2}}}}), ranks.runner());
+  ASSERT_FALSE(answer.trials.empty());
+  EXPECT_GT(answer.trials.front().peak_bytes, 100 * kGiB);
 }
 
 }  // namespace

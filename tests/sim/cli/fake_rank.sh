@@ -1,9 +1,8 @@
 #!/bin/sh
 # Stands in for onerank-rank. FAKE_MODE says how it behaves; by default it writes profiles whose peak
 # is FAKE_PEAK_BYTES, or FAKE_BYTES_PER_SAMPLE for each sample of a micro-batch, or FAKE_WHOLE_BYTES in
-# plans with a global batch of FAKE_WHOLE_BATCH samples, and whose pipeline stage
-# is the rank's place in the list. FAKE_LOG gets a line for each rank. Of ranks of many plans, it waits
-# without end after FAKE_HANGS_AFTER of them, when it has written FAKE_HANGS.
+# plans with a global batch of FAKE_WHOLE_BATCH samples. FAKE_LOG gets a line for each rank. Of ranks of
+# many plans, it waits without end after FAKE_HANGS_AFTER of them, when it has written FAKE_HANGS.
 
 # Ends with the exit code $1 and the error of the fields $2, $3 and $4, in JSON.
 fail_with() {
@@ -95,8 +94,9 @@ reading="{\"allocated_bytes\": $peak, \"reserved_bytes\": $peak}"
 total=85029027840
 lifted=false
 [ "$peak" -le $total ] || lifted=true
-stage=0
+pipeline=$(number_in "$plan" pipeline)
 for rank in $ranks; do
+  stage=$((rank * pipeline / world))
   file=$(printf 'rank-%05d.json' "$rank")
   cat >"$folder/$file" <<PROFILE
 {"schema_version": 1, "kind": "rank_profile", "tool": $tool, "plan": $plan, "rank": $rank, "world_size": $world,
@@ -127,7 +127,6 @@ PROFILE
   [ -z "$timeline" ] || echo "--memory-timeline of rank $rank" >"$stem.timeline.csv"
   [ -z "$FAKE_LOG" ] || echo "rank $rank" >>"$FAKE_LOG"
   echo "{\"plan\": ${number:-0}, \"rank\": $rank, \"file\": \"$file\"}"
-  stage=$((stage + 1))
 done
 }
 
