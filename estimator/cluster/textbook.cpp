@@ -117,7 +117,7 @@ class Book {
     if (rank_.coordinate.pipeline + 1 != plan_.parallelism.pipeline) return;
     logits_ = 4 * rows() * samples() * real(plan_.padded_vocab_size()) / tensor_;
     add({.name = "logits in fp32",
-         .formula = "4 s b v / t",
+         .formula = of_ranks("4 s b v", kDivided),
          .bytes = std::llround(logits_),
          .executed_bytes = std::nullopt,
          .source = kLogitsPaper});
@@ -142,8 +142,8 @@ class Book {
                   .source = kFlightPaper});
     const bool keeps = plan_.training.attention == Attention::kUnfused;
     add({.name = "attention scores of a layer",
-         .formula = keeps ? "5 a b s^2 / t, in the activations"
-                          : "5 a b s^2 / t, of which flash attention keeps none",
+         .formula = of_ranks("5 a b s^2", kDivided) +
+                    (keeps ? ", in the activations" : ", of which flash attention keeps none"),
          .bytes = std::llround(5 * score_count(plan_)),
          .executed_bytes = std::nullopt,
          .source = kLayerPaper});
@@ -186,6 +186,16 @@ class Book {
     double of_sbh = 0;
     std::string text;
   };
+
+  /// Whether tensor ranks divide what a formula says of a sequence.
+  enum AmongTensorRanks { kWhole, kDivided };
+
+  /// The formula over the ranks among which a sequence is divided: "4 s b v / (t c)".
+  std::string of_ranks(const std::string& formula, AmongTensorRanks among) const {
+    std::string ranks = among == kDivided ? "t" : "";
+    if (plan_.parallelism.context > 1) ranks += ranks.empty() ? "c" : " c";
+    return quotient(formula, ranks);
+  }
 
   void add(TextbookTerm term) { terms_.push_back(std::move(term)); }
   void add_to_total(TextbookTerm term) {
@@ -245,7 +255,7 @@ class Book {
     const bool in_sequence = plan_.parallelism.sequence_parallel;
     if (plan_.training.recompute == Recompute::kFull) {
       const bool divided = in_sequence || plan_.training.distribute_saved_activations;
-      return {2 / (divided ? tensor_ : 1), divided ? "2 s b h / t" : "2 s b h"};
+      return {2 / (divided ? tensor_ : 1), of_ranks("2 s b h", divided ? kDivided : kWhole)};
     }
     const bool has_scores = keeps_scores(plan_);
     const double scores = has_scores
@@ -253,10 +263,11 @@ class Book {
                                     real(plan_.sequence_length()) / real(plan_.model.hidden_size)
                               : 0;
     const std::string whole = has_scores ? "s b h (34 + 5 a s / h)" : "34 s b h";
-    if (in_sequence) return {(34 + scores) / tensor_, whole + " / t"};
-    if (tensor_ == 1) return {34 + scores, whole};
-    return {10 + (24 + scores) / tensor_,
-            has_scores ? "s b h (10 + (24 + 5 a s / h) / t)" : "s b h (10 + 24 / t)"};
+    if (in_sequence) return {(34 + scores) / tensor_, of_ranks(whole, kDivided)};
+    if (tensor_ == 1) return {34 + scores, of_ranks(whole, kWhole)};
+    const char* const divided =
+        has_scores ? "s b h (10 + (24 + 5 a s / h) / t)" : "s b h (10 + 24 / t)";
+    return {10 + (24 + scores) / tensor_, of_ranks(divided, kWhole)};
   }
 
   double layer_bytes() const {

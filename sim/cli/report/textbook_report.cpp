@@ -36,8 +36,8 @@ std::vector<TitledTable> textbook_tables(const ClusterEstimate& estimate) {
        .table = std::move(table),
        .notes = {
            "P, l, h, a, v: parameters, layers, width, heads, vocabulary of the model; s, b: tokens "
-           "and samples of a micro-batch; t, p: tensor and pipeline ranks; d: data ranks that "
-           "share one copy (data / replicas)",
+           "and samples of a micro-batch; t, p, c: tensor, pipeline and context ranks; d: data "
+           "ranks that share one copy (data / replicas)",
            "the layer of the papers is GPT's, with an MLP of 4 h, dropout and 16 bits; stages are "
            "even"}}};
 }

@@ -166,6 +166,24 @@ TEST(Textbook, LatentAttentionKeepsItsLatentAlone) {
   EXPECT_EQ(term_of(plan, "keys and values of 1000 tokens", {}, 1000).bytes, 70'272'000);
 }
 
+TEST(Textbook, ContextRanksStandInTheFormulasThatTheyDivide) {
+  const auto formula = [](Json parallelism, const char* name) {
+    parallelism["context"] = 2;
+    const Plan plan = textbook_plan("llama3-8b",
+                                    1,
+                                    std::move(parallelism),
+                                    {{"sequence_length", 4096}, {"attention", "flash"}});
+    return term_of(plan, name).formula;
+  };
+  const Json tensor = {{"tensor", 2}}, sequence = {{"tensor", 2}, {"sequence_parallel", true}};
+  EXPECT_EQ(formula(tensor, "logits in fp32"), "4 s b v / (t c)");
+  EXPECT_EQ(formula(tensor, "attention scores of a layer").find("5 a b s^2 / (t c), of"), 0U);
+  const char* const forward = "activations of one forward";
+  EXPECT_EQ(formula(Json::object(), forward).find("34 s b h / c x "), 0U);
+  EXPECT_EQ(formula(tensor, forward).find("s b h (10 + 24 / t) / c x "), 0U);
+  EXPECT_EQ(formula(sequence, forward).find("34 s b h / (t c) x "), 0U);
+}
+
 // 2 (4 - 1) + (2 - 1) g + 1 forwards on the first of four stages with two chunks.
 TEST(Textbook, HoldsAsManyForwardsAsGroupsOfVirtualStagesMake) {
   const auto held = [](int64_t group) {
