@@ -199,6 +199,10 @@ void visit_fields(Visitor& visit, MeasuredStep& measured) {
 /// Throws UserError when nothing was estimated with which the measured time could be compared.
 MeasuredStep measured_step(double seconds, double estimated_seconds);
 
+/// Throws UserError where the `mfu` of a measured step, over some peak, is above `most`, the GPU's
+/// fastest peak over that peak: no GPU does so much, so the time or the job is another one.
+void require_below_peak(const MeasuredStep& measured, double mfu, double most = 1);
+
 struct TrainingCost {
   double cost_usd = 0;
   double usd_per_gpu_hour = 0;

@@ -86,11 +86,36 @@ MeasuredStep measured_step(double seconds, double estimated_seconds) {
           .factor = seconds / estimated_seconds};
 }
 
-void use_measured_step(double seconds, const Plan& plan, ClusterEstimate& estimate) {
+void require_below_peak(const MeasuredStep& measured, double mfu, double most) {
+  if (!(mfu > most)) return;
+  throw UserError(
+      {.what = "in the measured step each GPU would do more than its peak",
+       .where = fmt::format("--measured-step = {}: MFU {:.1f} %; at the peak it takes {}",
+                            measured.seconds,
+                            100 * mfu,
+                            format_duration(measured.seconds * mfu / most)),
+       .help = "give the seconds of a whole iteration with all its micro-batches, and the batch, "
+               "the sequence, the GPUs and the dtype that it was measured with"});
+}
+
+namespace {
+
+void use_step(double seconds, const Plan& plan, ClusterEstimate& estimate) {
   const Gpu& gpu = gpu_of(plan.cluster);
-  estimate.measured_step = measured_step(seconds, estimate.time.iteration_seconds);
   estimate.throughput = throughput_of(plan, gpu, seconds);
   estimate.training = training_estimate(training_run(plan), gpu, seconds);
+}
+
+}  // namespace
+
+void use_estimated_step(const Plan& plan, ClusterEstimate& estimate) {
+  use_step(estimate.time.iteration_seconds, plan, estimate);
+}
+
+void use_measured_step(double seconds, const Plan& plan, ClusterEstimate& estimate) {
+  estimate.measured_step = measured_step(seconds, estimate.time.iteration_seconds);
+  use_step(seconds, plan, estimate);
+  require_below_peak(*estimate.measured_step, estimate.throughput.mfu);
   for (Advice& advice : estimate.advice) {
     if (advice.gain_seconds) *advice.gain_seconds *= estimate.measured_step->factor;
   }

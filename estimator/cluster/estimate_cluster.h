@@ -32,7 +32,11 @@ StepTimeline cluster_timeline(const Plan& plan,
                               const Calibration* calibration = nullptr);
 
 /// Makes throughput and training anew from a measured iteration of this plan, and scales the
-/// seconds of the advice. Call it last.
+/// seconds of the advice. Call it last. Throws UserError for an iteration in which a GPU would do
+/// more than its peak.
 void use_measured_step(double seconds, const Plan& plan, ClusterEstimate& estimate);
+
+/// Makes throughput and training of the plan anew from the estimated iteration.
+void use_estimated_step(const Plan& plan, ClusterEstimate& estimate);
 
 }  // namespace estimator

@@ -264,6 +264,16 @@ ProgramEstimate estimate_program_memory(const std::vector<RankProfile>& profiles
   return estimate;
 }
 
+namespace {
+
+/// The MFU of a program is over the 16-bit peak, whatever its kernels compute in.
+double fastest_over_bf16(const Gpu& gpu) {
+  const PeakFlops& peak = gpu.peak_flops_per_second;
+  return peak.bf16 && peak.fp8 ? std::max(1.0, *peak.fp8 / *peak.bf16) : 1;
+}
+
+}  // namespace
+
 ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
                                  const Calibration* calibration,
                                  const ProgramRun& run) {
@@ -281,6 +291,8 @@ ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
     seconds = *run.measured_step_seconds;
     estimate.time->hfu /= estimate.measured_step->factor;
     estimate.time->mfu /= estimate.measured_step->factor;
+    require_below_peak(
+        *estimate.measured_step, estimate.time->mfu, fastest_over_bf16(replayed.rates.gpu()));
   }
   estimate.throughput = throughput_of(replayed, run, said_tokens, seconds);
   estimate.training = training_estimate({.world_size = ranks_together(profiles.front()),

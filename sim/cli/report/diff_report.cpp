@@ -7,6 +7,7 @@
 
 #include "estimator/base/document.h"
 #include "estimator/base/units.h"
+#include "estimator/cluster/estimate_cluster.h"
 #include "estimator/cluster/memory_verdict.h"
 #include "sim/cli/report/rank_memory_report.h"
 #include "sim/cli/report/table.h"
@@ -74,7 +75,10 @@ class Part {
  public:
   Part(EstimateDiff& diff, std::string title) : diff_(diff), title_(std::move(title)) {}
 
-  void add(const std::string& name, const char* unit, double first, double second) {
+  void add(const std::string& name,
+           const char* unit,
+           std::optional<double> first,
+           std::optional<double> second) {
     diff_.numbers.push_back({title_, name, unit, first, second});
   }
   void add(const std::string& name, int64_t first, int64_t second) {
@@ -110,18 +114,47 @@ void add_memory(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff
           sum_of(b, &RankClassEstimate::total_bytes));
 }
 
+std::optional<double> measured_seconds(const ClusterEstimate& estimate) {
+  if (!estimate.measured_step) return std::nullopt;
+  return estimate.measured_step->seconds;
+}
+
+void add_measured_step(const ClusterEstimate& a, const ClusterEstimate& b, Part& step) {
+  const auto first = measured_seconds(a), second = measured_seconds(b);
+  if (!first && !second) return;
+  const char* const side = first && second ? "" : first ? ", of A alone" : ", of B alone";
+  step.add(fmt::format("iteration, measured{}", side), kSeconds, first, second);
+}
+
 void add_step(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff& diff) {
   Part step(diff, "one iteration");
   step.add("iteration", kSeconds, a.time.iteration_seconds, b.time.iteration_seconds);
+  add_measured_step(a, b, step);
   const std::vector<estimator::StepPart> before = step_parts(a.time), after = step_parts(b.time);
   for (std::size_t i = 0; i < before.size(); ++i) {
     step.add(before[i].name, kSeconds, before[i].seconds, after[i].seconds);
   }
 }
 
-void add_throughput(const ClusterEstimate& a, const ClusterEstimate& b, EstimateDiff& diff) {
+/// With throughput and training of the estimated step, where the other side has no measured one.
+ClusterEstimate comparable(ClusterEstimate estimate, const ClusterEstimate& other) {
+  if (estimate.measured_step && !other.measured_step) {
+    use_estimated_step(estimator::resolve_plan(estimate.plan.json(), {}), estimate);
+  }
+  return estimate;
+}
+
+/// Which steps throughput and training are of, where it has to be said.
+const char* steps_text(const ClusterEstimate& a, const ClusterEstimate& b) {
+  if (a.measured_step && b.measured_step) return ", of the measured steps";
+  return a.measured_step || b.measured_step ? ", of the estimated steps" : "";
+}
+
+void add_throughput(const ClusterEstimate& of_a, const ClusterEstimate& of_b, EstimateDiff& diff) {
+  const ClusterEstimate a = comparable(of_a, of_b), b = comparable(of_b, of_a);
+  const std::string steps = steps_text(of_a, of_b);
   const estimator::Throughput &first = a.throughput, &second = b.throughput;
-  Part throughput(diff, "throughput");
+  Part throughput(diff, "throughput" + steps);
   throughput.add("tokens/s", kRate, first.tokens_per_second, second.tokens_per_second);
   throughput.add("tokens/s of a GPU",
                  kRate,
@@ -134,7 +167,7 @@ void add_throughput(const ClusterEstimate& a, const ClusterEstimate& b, Estimate
   throughput.add("MFU", kRatio, first.mfu, second.mfu);
   throughput.add("HFU", kRatio, first.hfu, second.hfu);
   if (!a.training || !b.training) return;
-  Part training(diff, "training");
+  Part training(diff, "training" + steps);
   training.add("steps",
                kCount,
                static_cast<double>(a.training->steps),
@@ -157,16 +190,22 @@ std::string amount_text(double value, const std::string& unit) {
                                  : fmt::format("{:.2f}", value);
 }
 
+std::string amount_text(std::optional<double> value, const std::string& unit) {
+  return value ? amount_text(*value, unit) : "-";
+}
+
 std::string change_text(const NumberDifference& number) {
-  const double change = number.second - number.first;
+  if (!number.first || !number.second) return "";
+  const double change = *number.second - *number.first;
   if (change == 0) return "";
   return change > 0 ? "+" + amount_text(change, number.unit) : amount_text(change, number.unit);
 }
 
 std::string percent_text(const NumberDifference& number) {
-  const double change = number.second - number.first;
+  if (!number.first || !number.second) return "";
+  const double change = *number.second - *number.first;
   // Of what is missing, a share says nothing.
-  const double percent = number.first <= 0 ? 0 : 100 * change / number.first;
+  const double percent = *number.first <= 0 ? 0 : 100 * change / *number.first;
   constexpr double kShown = 0.05;
   return std::abs(percent) < kShown ? "" : fmt::format("{:+.1f} %", percent);
 }
@@ -203,8 +242,8 @@ std::string csv_of(const EstimateDiff& diff) {
     table.add_row({row.part,
                    row.name,
                    row.unit,
-                   fmt::format("{}", row.first),
-                   fmt::format("{}", row.second)});
+                   row.first ? fmt::format("{}", *row.first) : "",
+                   row.second ? fmt::format("{}", *row.second) : ""});
   }
   return table.csv();
 }

@@ -29,11 +29,12 @@ struct NumberDifference {
   std::string part;  ///< heading under which it is shown
   std::string name;
   std::string unit;  ///< "bytes", "seconds", "per_second", "flops_per_second", "ratio", "count"
-  double first = 0, second = 0;
+  std::optional<double> first, second;  ///< empty: that side has no such number
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, NumberDifference& number) {
-  double difference = number.second - number.first;
+  std::optional<double> difference;
+  if (number.first && number.second) difference = *number.second - *number.first;
   visit("part", number.part, "memory of the worst rank, the step, ...");
   visit("name", number.name, "of the number");
   visit("unit", number.unit, "bytes, seconds, per_second, flops_per_second, ratio or count");
@@ -66,6 +67,9 @@ struct NamedEstimate {
   estimator::ClusterEstimate estimate;
 };
 
+/// Throughput and training are of the measured steps (`--measured-step`) where both sides have one,
+/// and else of the estimated ones, so that like is compared with like. Throws UserError if the plan
+/// of a side with a measured step cannot be read.
 EstimateDiff diff_of(const NamedEstimate& first, const NamedEstimate& second);
 
 /// What differs in the plans, and the numbers part by part, without those that are 0 in both.

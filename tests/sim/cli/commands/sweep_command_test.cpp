@@ -172,6 +172,40 @@ TEST_F(DiffCommand, ComparesAPlanWithAnEstimateThatWasWritten) {
               ElementsAre("parallelism.tensor", "parallelism.data", "training.global_batch_size"));
 }
 
+TEST_F(DiffCommand, ComparesMeasuredStepsWithMeasuredOnesAlone) {
+  const auto written = [&](const std::string& name, const std::vector<std::string>& measured) {
+    std::vector<std::string> flags = {"--output", path(name)};
+    flags.insert(flags.end(), measured.begin(), measured.end());
+    EXPECT_EQ(run(small_plan({"estimate"}, flags)).exit_code, 0);
+    return path(name);
+  };
+  const auto rows = [&](const std::string& a, const std::string& b) {
+    const ProgramResult result = run({"diff", a, b, "--device", "cuda", "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    const estimator::Json diff = estimator::parse_json(result.output, "stdout");
+    std::map<std::string, estimator::Json> by_name;
+    for (const auto& row : diff.at("numbers")) {
+      by_name[row.at("name")] = row;
+    }
+    return by_name;
+  };
+  const std::string plain = written("plain.json", {});
+  const std::string slow = written("slow.json", {"--measured-step", "20"});
+  const std::string slower = written("slower.json", {"--measured-step", "40"});
+  auto one = rows(plain, slow);
+  EXPECT_EQ(one.at("tokens/s")["difference"], 0);
+  EXPECT_EQ(one.at("tokens/s")["part"], "throughput, of the estimated steps");
+  EXPECT_EQ(one.at("iteration, measured, of B alone")["b"], 20);
+  EXPECT_TRUE(one.at("iteration, measured, of B alone")["a"].is_null());
+  auto both = rows(slow, slower);
+  EXPECT_EQ(both.at("iteration, measured")["difference"], 20);
+  EXPECT_EQ(both.at("tokens/s")["a"], 2 * both.at("tokens/s")["b"].get<double>());
+  EXPECT_EQ(both.at("tokens/s")["part"], "throughput, of the measured steps");
+  EXPECT_EQ(rows(plain, plain).at("tokens/s")["part"], "throughput");
+  EXPECT_THAT(run({"diff", plain, slow, "--device", "cuda"}).output,
+              testing::ContainsRegex("iteration, measured, of B alone +- +20.00 s"));
+}
+
 TEST_F(DiffCommand, SaysThatEqualPlansAreEqual) {
   write("a.json", R"({"model": "llama3-8b", "cluster": {"gpu": "h100-sxm", "nodes": 1}})");
   EXPECT_THAT(run({"diff", "gpt2-1xa100", "none", "--device", "cuda"}).error,
