@@ -103,6 +103,7 @@ struct Search {
   std::vector<WorldSearch> worlds;
   std::optional<int64_t> fewest_gpus;
   std::vector<FoundLayout> best;
+  int64_t faster_untried = 0;
   std::vector<FoundLayout> pareto;
   std::vector<FoundLayout> checked;
 };
@@ -131,7 +132,10 @@ void visit_fields(Visitor& visit, Search& search) {
   visit("fewest_gpus",
         search.fewest_gpus,
         "with a layout that fits when it is executed whole; none: there is none");
-  visit("best", search.best, "the fastest that fit, executed whole");
+  visit("best", search.best, "the fastest that were executed whole and fit");
+  visit("faster_untried",
+        search.faster_untried,
+        "layouts that may fit and be faster than the last of these, but were not executed");
   visit("pareto",
         search.pareto,
         "composed layouts for which no other is at least as good in tokens/s, headroom, GPUs and "

@@ -1,6 +1,7 @@
 #include "sim/cli/commands/layout_execution.h"
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 #include "estimator/what_if/search_result.h"
@@ -14,11 +15,45 @@ using estimator::Layout;
 using estimator::Layouts;
 using estimator::Plan;
 
-constexpr std::size_t kMostTries = 6;
+constexpr std::size_t kTriesOfEach = 6;  ///< of layouts that are wanted
+constexpr std::size_t kFewestTries = 30;
 constexpr std::size_t kLeanestTried = 5;
 
 bool may_fit_whole(const Layout& layout) { return layout.composed->may_fit; }
 bool is_any(const Layout&) { return true; }
+bool is_composed_to_fit(const Layout& layout) { return layout.composed->outcome == Fit::kFits; }
+bool is_seen_to_fit(const Layout& layout) {
+  return layout.executed && layout.executed->outcome == Fit::kFits;
+}
+
+/// How many more layouts may be executed in vain.
+struct TriesLeft {
+  explicit TriesLeft(std::size_t wanted)
+      : doubtful(std::max(kTriesOfEach * wanted, kFewestTries)), failing(doubtful) {}
+
+  std::size_t doubtful;  ///< of those that may fit, but are not composed to
+  std::size_t failing;   ///< of those that are composed to fit, and do not
+
+  bool allow(const Layout& layout) const {
+    return (is_composed_to_fit(layout) ? failing : doubtful) > 0;
+  }
+  void count(const Layout& layout) {
+    if (!is_composed_to_fit(layout)) --doubtful;
+  }
+  void count_failing(const std::vector<Layout*>& executed) {
+    for (const Layout* layout : executed) {
+      const bool fails = is_composed_to_fit(*layout) && !is_seen_to_fit(*layout);
+      if (fails && failing > 0) --failing;
+    }
+  }
+};
+
+/// What a layout must be faster than to be among the `count` fastest: for a token.
+double seconds_to_beat(std::vector<Layouts>& worlds, std::size_t count) {
+  const std::vector<Layout*> fastest = fastest_seen_to_fit(worlds, count);
+  return fastest.size() < count ? std::numeric_limits<double>::infinity()
+                                : fastest.back()->seconds_per_token();
+}
 
 /// Those that may fit and were not executed, the one that needs least memory first.
 std::vector<Layout*> leanest_untried(Layouts& world) {
@@ -48,6 +83,38 @@ std::vector<Layout*> by_speed(std::vector<Layouts>& worlds, bool (*wanted)(const
   return layouts;
 }
 
+std::vector<Layout*> fastest_seen_to_fit(std::vector<Layouts>& worlds, std::size_t count) {
+  std::vector<Layout*> layouts = by_speed(worlds, is_seen_to_fit);
+  layouts.resize(std::min(layouts.size(), count));
+  return layouts;
+}
+
+int64_t count_faster_untried(std::vector<Layouts>& worlds, std::size_t count) {
+  const double to_beat = seconds_to_beat(worlds, count);
+  const std::vector<Layout*> candidates = by_speed(worlds, may_fit_whole);
+  return std::count_if(candidates.begin(), candidates.end(), [&](const Layout* layout) {
+    return !layout->executed && layout->seconds_per_token() < to_beat;
+  });
+}
+
+void execute_fastest(std::vector<Layouts>& worlds, std::size_t top, const ExecuteLayouts& execute) {
+  const std::vector<Layout*> candidates = by_speed(worlds, may_fit_whole);
+  TriesLeft tries(std::min(top, candidates.size()));
+  for (auto next = candidates.begin();;) {
+    const double to_beat = seconds_to_beat(worlds, top);
+    std::vector<Layout*> batch;
+    for (; next != candidates.end() && batch.size() < top; ++next) {
+      if (!tries.allow(**next)) continue;
+      if ((*next)->seconds_per_token() >= to_beat) break;
+      tries.count(**next);
+      batch.push_back(*next);
+    }
+    if (batch.empty()) return;
+    execute(batch);
+    tries.count_failing(batch);
+  }
+}
+
 void LayoutExecution::execute(const std::vector<Layout*>& layouts) const {
   std::vector<Plan> plans;
   plans.reserve(layouts.size());
@@ -64,19 +131,8 @@ void LayoutExecution::execute(const std::vector<Layout*>& layouts) const {
 }
 
 void LayoutExecution::execute_fastest(std::vector<Layouts>& worlds, std::size_t top) const {
-  const std::vector<Layout*> candidates = by_speed(worlds, may_fit_whole);
-  auto next = candidates.begin();
-  std::size_t fitting = 0;
-  for (std::size_t tries = 0; tries < kMostTries && fitting < top; ++tries) {
-    std::vector<Layout*> batch;
-    for (; next != candidates.end() && batch.size() < top; ++next) batch.push_back(*next);
-    if (batch.empty()) return;
-    execute(batch);
-    fitting += static_cast<std::size_t>(
-        std::count_if(batch.begin(), batch.end(), [](const Layout* layout) {
-          return layout->executed && layout->executed->outcome == Fit::kFits;
-        }));
-  }
+  sim::execute_fastest(
+      worlds, top, [this](const std::vector<Layout*>& layouts) { execute(layouts); });
 }
 
 void LayoutExecution::execute_leanest(std::vector<Layouts>& worlds) const {

@@ -57,11 +57,21 @@ PlanOptions first_of_each(const PlanOptions& said) {
   return said.with(choices);
 }
 
-/// Whole machines, twice as many each time, and at last the most.
+/// Whole machines, twice as many each time, and at last the most; a part of one machine, where that
+/// is the most.
 std::vector<int64_t> worlds_up_to(int64_t most, int64_t machine) {
+  const int64_t whole = most < machine ? most : most / machine * machine;
   std::vector<int64_t> worlds;
-  for (int64_t gpus = std::min(machine, most); gpus < most; gpus *= 2) worlds.push_back(gpus);
-  worlds.push_back(most);
+  for (int64_t gpus = machine; gpus < whole; gpus *= 2) worlds.push_back(gpus);
+  worlds.push_back(whole);
+  if (whole < most) {
+    write_to_standard_error(
+        fmt::format("note: --max-gpus {} is not a whole number of machines of {} GPUs; up to {} "
+                    "GPUs are searched\n",
+                    most,
+                    machine,
+                    whole));
+  }
   return worlds;
 }
 
@@ -160,7 +170,6 @@ std::size_t top_of(const SearchOptions& options) {
 }
 
 bool fits(const Layout& layout) { return layout.outcome() == Fit::kFits; }
-bool is_seen_to_fit(const Layout& layout) { return layout.executed && fits(layout); }
 
 /// The best layouts and those of --check, executed whole, and what tells the fewest GPUs.
 void execute_found(std::vector<Layouts>& worlds,
@@ -184,7 +193,7 @@ std::vector<FoundLayout> best_of(std::vector<Layouts>& worlds,
                                  const LayoutDescription& description,
                                  std::size_t top,
                                  bool interrupted) {
-  std::vector<Layout*> layouts = by_speed(worlds, is_seen_to_fit);
+  std::vector<Layout*> layouts = fastest_seen_to_fit(worlds, top);
   if (layouts.empty() && interrupted) layouts = by_speed(worlds, fits);
   layouts.resize(std::min(layouts.size(), top));
   std::vector<FoundLayout> best;
@@ -223,6 +232,7 @@ void report_found(const std::vector<int64_t>& gpus,
   }
   summarise(gpus, worlds, description, search);
   search.best = best_of(worlds, description, top_of(options), search.interrupted);
+  if (!search.interrupted) search.faster_untried = count_faster_untried(worlds, top_of(options));
   std::vector<FoundLayout> fitting;
   for (const Layout* layout : by_speed(worlds, fits)) fitting.push_back(description.found(*layout));
   search.pareto = estimator::pareto_front(fitting);

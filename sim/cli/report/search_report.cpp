@@ -107,6 +107,18 @@ std::string error_text(double composed, double executed) {
   return fmt::format("{:+.1f} %", 100 * (composed / executed - 1));
 }
 
+std::string best_title(const Search& search, bool was_executed) {
+  if (!was_executed) return "The fastest that fit, composed";
+  const std::string which =
+      search.faster_untried == 0
+          ? "The fastest that fit, executed whole"
+          : fmt::format(
+                "Layouts that fit, executed whole; {} that may fit and be faster were not "
+                "executed (--top N for more)",
+                with_commas(search.faster_untried));
+  return which + "; composed: how far the composed figure is off";
+}
+
 TitledTable best_table(const Search& search, const ReportStyle& style) {
   const bool was_executed = search.best.front().executed_iteration_seconds.has_value();
   Table table({step_column(style, "computed: a replay of the schedule of all stages"),
@@ -135,12 +147,7 @@ TitledTable best_table(const Search& search, const ReportStyle& style) {
          found.flags,
          found.command});
   }
-  return {.title = fmt::format(
-              "The fastest that fit{}",
-              was_executed ? ", executed whole; composed: how far the composed figure is off"
-                           : ", composed"),
-          .table = std::move(table),
-          .notes = {}};
+  return {.title = best_title(search, was_executed), .table = std::move(table), .notes = {}};
 }
 
 /// In text they stand below the table, where they can be copied.

@@ -216,6 +216,36 @@ TEST_F(SearchCommand, TellsTheFewestGpusThatHoldTheModel) {
   EXPECT_THAT(result.output, HasSubstr("Fewest GPUs that hold it: 8"));
 }
 
+TEST_F(SearchCommand, SearchesWholeMachinesUpToTheMostGpus) {
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> cases = {
+      {"4", {4}}, {"12", {8}}, {"16", {8, 16}}, {"30", {8, 16, 24}}};
+  for (const auto& [most, worlds] : cases) {
+    const ProgramResult result = search({"--max-gpus",
+                                         most,
+                                         "--tp",
+                                         "2",
+                                         "--pp",
+                                         "1",
+                                         "--cp",
+                                         "1",
+                                         "--mbs",
+                                         "1",
+                                         "--gbs",
+                                         "48",
+                                         "--top",
+                                         "1",
+                                         "--json"});
+    const estimator::Json found = estimator::parse_json(result.output, "stdout");
+    std::vector<int64_t> searched;
+    for (const auto& world : found.at("worlds")) searched.push_back(world.at("gpus"));
+    EXPECT_EQ(searched, worlds) << result.error;
+    const bool is_rounded = worlds.back() != std::stoll(most);
+    EXPECT_EQ(result.error.find("not a whole number of machines of 8 GPUs") != std::string::npos,
+              is_rounded)
+        << most;
+  }
+}
+
 TEST_F(SearchCommand, NamesTheFewestGpusInAnyOrder) {
   for (const char* gpus : {"16,8", "8,16,8"}) {
     const ProgramResult result =

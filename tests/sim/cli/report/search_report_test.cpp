@@ -44,6 +44,17 @@ TEST(SearchReport, SaysWhereTheFrontIsOfTheComposedLayoutsAlone) {
                     HasSubstr("least memory are of the layouts composed")));
 }
 
+TEST(SearchReport, CallsNoLayoutTheFastestWhereFasterOnesWereNotExecuted) {
+  Search search = two_on_the_front();
+  search.best = {found(1, 40)};
+  search.best.front().executed_iteration_seconds = 1;
+  EXPECT_THAT(search_text(search, {}), HasSubstr("The fastest that fit, executed whole; composed"));
+  search.faster_untried = 1234;
+  EXPECT_THAT(search_text(search, {}),
+              AllOf(Not(HasSubstr("The fastest")),
+                    HasSubstr("1,234 that may fit and be faster were not executed")));
+}
+
 TEST(SearchReport, NamesWhatIsToStayFreeWhereFewerGpusDoNotHoldIt) {
   Search search = two_on_the_front();
   FoundLayout leanest = found(1, 12);
