@@ -44,6 +44,8 @@ class ClusterJob {
   const PlanOptions& plan() const { return plan_; }
   /// The folder of --store, or "".
   const std::string& store() const { return store_; }
+  /// The path of --calibration, or "".
+  const std::string& calibration_file() const { return calibration_file_; }
   /// The same command line for the plan in this file.
   ClusterJob of_file(std::string path) const;
   /// How the ranks of plans are run that are not the one of the command line: with --store.

@@ -10,7 +10,6 @@
 #include "estimator/cluster/rank_step.h"
 #include "estimator/cluster/roofline.h"
 #include "estimator/cluster/textbook.h"
-#include "estimator/plan/plan_tree.h"
 #include "estimator/step/chrome_trace.h"
 #include "estimator/what_if/advice.h"
 #include "estimator/what_if/max_micro_batch.h"
@@ -20,6 +19,7 @@
 #include "sim/cli/commands/html_flag.h"
 #include "sim/cli/commands/program_trace_output.h"
 #include "sim/cli/commands/report_output.h"
+#include "sim/cli/commands/written_plan.h"
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/input/verdict_gate.h"
@@ -146,12 +146,7 @@ void write_plan(const EstimateOptions& options, const ClusterResult& result) {
   estimator::PlanSpec spec = result.input.spec;
   const estimator::Advice* const advice = chosen_advice(options, result.estimate);
   if (advice != nullptr) spec = spec.with(advice->edits);
-  estimator::Json tree = spec.tree.json();
-  if (spec.derive_keys) spec.derive_keys(tree);
-  if (!spec.says("cluster.nodes")) {
-    estimator::set_in_tree(
-        tree, "cluster.nodes", result.input.plan.cluster.nodes.value(), "--write-plan");
-  }
+  const estimator::Json tree = written_plan(spec, options.job.calibration_file());
   estimator::write_file_whole(options.write_plan, tree.dump(2) + "\n");
 }
 

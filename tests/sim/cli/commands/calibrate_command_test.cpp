@@ -81,6 +81,15 @@ TEST_F(CalibrationFlag, HasAKeyOfThePlan) {
   EXPECT_THAT(result.output, HasSubstr("550 TFLOP/s  measured"));
 }
 
+TEST_F(CalibrationFlag, StandsInAPlanThatIsWritten) {
+  const std::string file = file_of(estimator::DeviceKind::kCuda, "NVIDIA H100 80GB HBM3");
+  const std::string plan = path("plan.json");
+  run(small_plan({"estimate"}, {"--calibration", file, "--write-plan", plan}));
+  const ProgramResult result = run({"estimate", plan, "--sources", "--device", "cuda"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("550 TFLOP/s  measured"));
+}
+
 TEST_F(CalibrationFlag, IsRefusedForAnotherGpuAndForNone) {
   const ProgramResult other = estimate(estimator::DeviceKind::kCuda, "NVIDIA B200");
   EXPECT_EQ(other.exit_code, 2);

@@ -150,13 +150,52 @@ TEST_F(ClusterCommands, OnlyAdviceThatIsThereIsAppliedToAWrittenPlan) {
   EXPECT_THAT(nowhere.error, HasSubstr("give --write-plan FILE"));
 }
 
+TEST_F(ClusterCommands, AWrittenPlanGivesTheSameEstimateAgain) {
+  const auto estimate = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "estimate");
+    arguments.insert(arguments.end(), {"--device", "cuda", "--json"});
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return result.output;
+  };
+  for (const char* gpus : {"4", "16"}) {
+    const std::string plan = path("plan.json");
+    const std::string first = estimate({"--model",
+                                        "llama3-8b",
+                                        "--gpu",
+                                        "h100-sxm",
+                                        "--tp",
+                                        "2",
+                                        "--gpus",
+                                        gpus,
+                                        "--write-plan",
+                                        plan});
+    EXPECT_EQ(estimate({plan}), first) << gpus;
+    environment_["WORLD_SIZE"] = gpus;
+    const std::string launched =
+        estimate({"--model", "llama3-8b", "--gpu", "h100-sxm", "--tp", "2", "--write-plan", plan});
+    environment_.erase("WORLD_SIZE");
+    EXPECT_EQ(estimate({plan}), launched) << gpus;
+    EXPECT_TRUE(Json::parse(read("plan.json"))["training"].contains("global_batch_size"));
+  }
+}
+
+TEST_F(ClusterCommands, AMeasuredStepIsNotFasterThanTheGpu) {
+  const ProgramResult result = run(small_plan({"estimate"}, {"--measured-step", "0.001"}));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("would do more than its peak"),
+                    HasSubstr("--measured-step = 0.001: MFU "),
+                    HasSubstr("at the peak it takes ")));
+}
+
 TEST_F(ClusterCommands, FormulasStandBesideWhatWasExecuted) {
   const ProgramResult text = run(small_plan({"estimate"}, {"--formulas"}));
   EXPECT_EQ(text.exit_code, 0) << text.error;
   EXPECT_THAT(text.output,
               AllOf(HasSubstr("By the book"),
                     HasSubstr("2 x P"),
-                    HasSubstr("d: data ranks that share one copy (data / replicas)")));
+                    HasSubstr("ranks that share one copy (data / replicas)")));
   const ProgramResult json =
       run(small_plan({"estimate"}, {"--decode-tokens", "8k", "--json", "--no-advice"}));
   EXPECT_EQ(Json::parse(json.output)["textbook"].back()["name"], "keys and values of 8192 tokens");
