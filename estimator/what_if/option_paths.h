@@ -10,6 +10,8 @@ inline constexpr const char* kData = "parallelism.data";
 inline constexpr const char* kLayersPerStage = "parallelism.layers_per_stage";
 inline constexpr const char* kSequenceParallel = "parallelism.sequence_parallel";
 inline constexpr const char* kZeroStage = "parallelism.zero_stage";
+inline constexpr const char* kOptimizerInstances =
+    "parallelism.num_distributed_optimizer_instances";
 inline constexpr const char* kExpertTensor = "parallelism.expert_tensor";
 inline constexpr const char* kTensor = "parallelism.tensor";
 inline constexpr const char* kPipeline = "parallelism.pipeline";

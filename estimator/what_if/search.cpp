@@ -189,10 +189,11 @@ const PlanEdits& degrees_of_one_gpu() {
   return edits;
 }
 
-/// One GPU with one data rank.
+/// One GPU with one data rank, which is its own replica.
 PlanSpec alone(const PlanSpec& spec) {
-  PlanSpec alone =
-      spec.with(merged(degrees_of_one_gpu(), {{paths::kNodes, 1}, {paths::kGpusPerNode, 1}}));
+  PlanSpec alone = spec.with(
+      merged(degrees_of_one_gpu(),
+             {{paths::kNodes, 1}, {paths::kGpusPerNode, 1}, {paths::kOptimizerInstances, 1}}));
   alone.context.world_size.reset();
   return alone;
 }

@@ -344,6 +344,15 @@ TEST_F(SearchCommand, AsksForWhatItNeeds) {
   EXPECT_THAT(gpipe.error, AllOf(HasSubstr("cannot be composed"), HasSubstr("onerank sweep")));
 }
 
+TEST_F(SearchCommand, SaysThatHybridShardingCannotBeComposed) {
+  const ProgramResult hybrid =
+      search({"--gpus", "8", "--gbs", "32", "--fsdp", "--data-parallel-replicate-degree", "2"});
+  EXPECT_EQ(hybrid.exit_code, 2);
+  EXPECT_THAT(hybrid.error,
+              AllOf(HasSubstr("cannot be composed: its optimizer has several instances"),
+                    HasSubstr("onerank sweep")));
+}
+
 TEST_F(SearchCommand, RefusesNumbersThatAreOutOfRange) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
       {{"--gpus", "8", "--tp", "0"}, "--tp = 0"},
