@@ -163,13 +163,22 @@ std::optional<int64_t> vocabulary_of_model(const std::string& name) {
   return preset == nullptr ? std::nullopt : std::optional(preset->config.vocab_size);
 }
 
+/// The null tokenizer has a token more than --vocab-size says
+/// (megatron/core/tokenizers/text/libraries/null_tokenizer.py).
+void add_end_of_document(const Json& words, ImportedPlan& plan) {
+  if (said(plan, "tokenizer-type") != "NullTokenizer" || !words.is_number_integer()) return;
+  set_key(plan, "model.vocab_size", words.get<int64_t>() + 1);
+}
+
 void set_vocabulary(ImportedPlan& plan) {
   if (const SourceEntry* padded = find_use(plan, "padded-vocab-size")) {
     set_key(plan, "model.vocab_size", parse_whole_number(padded->value(), padded->place));
     set_key(plan, "training.make_vocab_size_divisible_by", 1);
     return;
   }
-  if (!said_key(plan, "model.vocab_size").is_null()) return;
+  if (const Json words = said_key(plan, "model.vocab_size"); !words.is_null()) {
+    return add_end_of_document(words, plan);
+  }
   static const auto rows = estimator::read_database<VocabularyRow>(
       onerank_data::import_vocabularies_json, "vocabularies.json");
   std::string tokenizer = said(plan, "tokenizer-type");
