@@ -144,6 +144,15 @@ bool SelfAttention::recomputes_copies() const {
          estimator::recomputes(context_.plan, estimator::RecomputeModule::kCoreAttention);
 }
 
+/// Megatron-LM's own layers multiply with the value where the packed product has it, and autograd
+/// keeps all of that; where heads share groups, they repeat it first (DotProductAttention.forward
+/// in megatron/core/transformer/dot_product_attention.py).
+bool SelfAttention::keeps_packed_value() const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  return context_.framework().transformer_engine && !context_.transformer_engine() &&
+         model.num_attention_heads == model.num_query_groups;
+}
+
 /// The kernels read rows that lie one after the other.
 SelfAttention::Heads SelfAttention::normalized(Heads heads) const {
   if (!query_norm_) return heads;
@@ -191,7 +200,7 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
     // where a rank has one group, which TransformerEngine copies, too.
     if (context_.transformer_engine()) heads.query = heads.query.contiguous();
     heads.key = heads.key.contiguous();
-    heads.value = heads.value.contiguous();
+    if (!keeps_packed_value()) heads.value = heads.value.contiguous();
   }
   return heads;
 }

@@ -69,7 +69,7 @@ class Draws(unittest.TestCase):
         self.assertNotEqual(few, draw_configurations("8", 3, ["dense"]))
 
     def test_divide_evenly(self):
-        for family in ("dense", "experts", "mla"):
+        for family in ("dense", "experts", "mla", "local"):
             for number in range(200):
                 configuration = draw_configuration("divide", number, family)
                 words = configuration.words
@@ -100,6 +100,16 @@ class Draws(unittest.TestCase):
                         self.assertEqual(number_after(words, "--hidden-size", 0) % heads, 0)
                     expert = number_after(words, "--expert-model-parallel-size", 1)
                     self.assertEqual(data % expert, 0)
+
+    def test_run_own_layers_without_libraries(self):
+        for number in range(50):
+            configuration = draw_configuration("own", number, "local")
+            with self.subTest(words=" ".join(configuration.words)):
+                self.assertEqual(configuration.needs, frozenset())
+                self.assertNotIn("--sequence-parallel", configuration.words)
+                for arguments in (configuration.onerank_arguments(), configuration.megatron_arguments()):
+                    self.assertEqual(arguments[arguments.index("--transformer-impl") + 1], "local")
+                    self.assertEqual(arguments.count("--no-rope-fusion"), 1)
 
     def test_give_megatron_a_vocabulary_that_its_tokenizer_makes_the_same(self):
         configuration = draw_configuration("1", 0, "dense")

@@ -5,9 +5,9 @@ import re
 from against.draw import Draw
 from against.report import Judge
 
-FAMILIES = ("dense", "fp8", "experts", "fp8-experts", "mla", "mtp")
+FAMILIES = ("dense", "fp8", "experts", "fp8-experts", "mla", "mtp", "local")
 
-DENSE = ("dense", "fp8", "mtp")
+DENSE = ("dense", "fp8", "mtp", "local")
 EXPERTS = ("experts", "fp8-experts")
 EIGHT_BITS = ("fp8", "fp8-experts")
 
@@ -37,6 +37,7 @@ class Configuration:
     vocabulary: int
     words: tuple
     megatron_words: tuple = ()
+    onerank_words: tuple = ()
     needs: frozenset = frozenset()  # stand-ins for libraries: see stand_ins/
     gpu: str = HOPPER
 
@@ -52,7 +53,7 @@ class Configuration:
         return f"{value('--moe-router-topk')}/{value('--num-experts')}"
 
     def onerank_arguments(self):
-        return [*self.words, "--vocab-size", str(self.vocabulary)]
+        return [*self.words, *self.onerank_words, "--vocab-size", str(self.vocabulary)]
 
     def megatron_arguments(self):
         # The null tokenizer adds a token for the end of a document.
@@ -101,7 +102,7 @@ def _layout(draw, family):
     tensor = draw.one_of(1, 1, 2, 2, 4)
     pipeline = draw.one_of(1, 1, 2, 4)
     chunks = draw.one_of(1, 1, 2) if pipeline > 1 else 1
-    context = draw.one_of(1, 1, 1, 2) if family in DENSE and family != "mtp" else 1
+    context = draw.one_of(1, 1, 1, 2) if family in ("dense", "fp8") else 1
     data = draw.one_of(1, 2, 4)
     expert = draw.one_of(*[e for e in (1, 2, 4) if e <= data * tensor]) \
         if family in EXPERTS else 1
@@ -250,7 +251,7 @@ def _training(draw, layout, family):
 def _recomputed_modules(draw, family, words):
     """Which modules selective recompute runs again."""
     modules = {"dense": ["core_attn", "mlp", "layernorm"], "fp8": ["core_attn", "mlp"],
-               "mtp": ["core_attn", "mlp", "layernorm"],
+               "mtp": ["core_attn", "mlp", "layernorm"], "local": ["core_attn", "mlp"],
                "mla": ["core_attn", "mlp", "layernorm", "mla_up_proj"],
                "experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"],
                "fp8-experts": ["core_attn", "moe", "shared_experts", "moe_act"]}[family]
@@ -272,6 +273,17 @@ def _divided_inputs(draw, family, words):
     if family in EXPERTS or "full" not in words or flag not in words or draw.chance(0.5) or family == "mtp":
         return words
     return [word if word != flag else "--distribute-saved-activations" for word in words]
+
+
+def _of_own_layers(words):
+    """The words for Megatron-LM's own layers without TransformerEngine, Apex and their kernels; its norms without
+    Apex are for whole sequences alone (WrappedTorchNorm in megatron/core/transformer/torch_norm.py)."""
+    dropped = ("--sequence-parallel", "--distribute-saved-activations", "--no-rope-fusion",
+               "--no-gradient-accumulation-fusion")
+    words = [word for word in words if word not in dropped]
+    words[words.index("--attention-backend") + 1] = "unfused"
+    return [*words, "--transformer-impl", "local", "--no-rope-fusion", "--no-gradient-accumulation-fusion",
+            "--no-masked-softmax-fusion"]
 
 
 def _gpu_of_bits(draw, bits):
@@ -311,6 +323,11 @@ def draw_configuration(seed, number, family):
         training.append("--grad-reduce-in-bf16")
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
     words = _divided_inputs(Draw(f"{seed}/inputs", number), family, words + training)
+    onerank = []
+    if family == "local":
+        words, needs = _of_own_layers(words), set()
+        real.append("--no-persist-layer-norm")
+        onerank.append("--no-attention-softmax-in-fp32")
     if "allgather" in words:
         needs.add("masked_select")
     if "mxfp8" in words:
@@ -321,7 +338,7 @@ def draw_configuration(seed, number, family):
     return Configuration(name=f"{family}-{number}", family=family, world_size=layout.world_size,
                          rank=layout.rank_of_stage(stage), vocabulary=draw.between(20000, 60000),
                          words=tuple(words), megatron_words=tuple(megatron + real),
-                         needs=frozenset(needs), gpu=gpu)
+                         onerank_words=tuple(onerank), needs=frozenset(needs), gpu=gpu)
 
 
 def draw_configurations(seed, count, families):

@@ -96,6 +96,28 @@ TEST(MegatronFramework, GathersScalesOfBlocksWithThePartsOfASequence) {
 }
 
 // What is gone is the weights in 16 bits: the copies in 8 bits are the parameters. With scales of
+// Without rotary positions query, key and value are read where their product wrote them, [s, b,
+// 3h]. With them query and key are copies, and the value alone keeps all of that
+// (DotProductAttention .forward in megatron/core/transformer/dot_product_attention.py); with two
+// heads to a group the value is repeated, and the product, [s, b, 2h], is freed, but query and key,
+// too, are repeated or copied without rotary positions.
+TEST(MegatronFramework, OfLocalLayersKeepsThePackedProductWhereHeadsHaveNoGroups) {
+  const auto kept = [](int64_t groups, const char* positions) {
+    const auto of_layers = [&](int64_t layers) {
+      const Json changes = {
+          {"model",
+           {{"num_layers", layers},
+            {"num_query_groups", groups},
+            {"position_embedding", positions}}},
+          {"training", {{"transformer_impl", "local"}, {"attention", "unfused"}}}};
+      return execute(gpt_plan(changes)).micro_batches.activation_bytes.value();
+    };
+    return of_layers(3) - of_layers(2);
+  };
+  EXPECT_EQ(kept(heads, "rope") - kept(heads, "learned_absolute"), kFp16 * s * b * 2 * h);
+  EXPECT_EQ(kept(heads / 2, "rope") - kept(heads / 2, "learned_absolute"), 0);
+}
+
 // blocks they are gathered in 16 bits, in the memory of the gradients.
 TEST(MegatronFramework, KeepsWeightsInEightBitsAlone) {
   for (const auto& [gpu, recipe] :
