@@ -89,12 +89,15 @@ FullySharded::FullySharded(FullyShardedOptions options)
 
 FullySharded::~FullySharded() = default;
 
-void FullySharded::set_parameters(std::deque<Parameter>& parameters, int64_t last) {
-  for (Parameter& parameter : parameters) {
-    const auto unit = static_cast<std::size_t>(parameter.unit);
-    if (unit >= units_.size()) units_.resize(unit + 1);
-    units_[unit].parameters.push_back(&parameter);
-  }
+void FullySharded::add_to_unit(Parameter& parameter) {
+  const auto unit = static_cast<std::size_t>(parameter.unit);
+  if (unit >= units_.size()) units_.resize(unit + 1);
+  units_[unit].parameters.push_back(&parameter);
+}
+
+void FullySharded::set_parameters(ParameterStore& store, int64_t last) {
+  for (Parameter& parameter : store.all()) add_to_unit(parameter);
+  for (Parameter& leaf : store.more_leaves()) add_to_unit(leaf);
   last_unit_ = static_cast<std::size_t>(last);
   for (Unit& unit : units_) {
     unit.stays_gathered = !options_.reshard_after_forward;
@@ -202,8 +205,9 @@ void FullySharded::free_parameters(Unit& unit) {
 at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body& body) {
   const auto position = static_cast<std::size_t>(number);
   Unit& unit = units_.at(position);
-  // A unit that is recomputed begins a forward, and ends it (_root_pre_forward in _fsdp_state.py).
-  const bool is_recomputed = is_in_backward() && !unit.is_inside;
+  // The outermost unit that is recomputed begins a forward, and ends it (_root_pre_forward in
+  // _fsdp_state.py): that of the experts, too, where the checkpoint lies inside of their layer's.
+  const bool is_recomputed = is_in_backward() && running_ == 0;
   if (forward_order_.empty() || is_recomputed) {  // what the optimizer wrote is read from here on
     copy_in_stream_.wait_for_current();
     gather_stream_.wait_for_current();
@@ -213,8 +217,10 @@ at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body
   for (const std::size_t ahead : unit.ahead_in_forward) start_gathering(units_[ahead]);
   // Where the first unit is the last one, too, its backward is over at the end: finish_backward().
   const bool ends_here = input.requires_grad() && position != 0;
+  ++running_;
   at::Tensor output =
       body(ends_here ? UnitBackwardFunction::apply(input, UnitOf{this, position}) : input);
+  --running_;
   if (!is_in_backward()) {
     const bool goes_on = position == last_unit_ && forward_order_.empty();  // with the head
     if (!unit.stays_gathered && !goes_on) free_parameters(unit);
@@ -282,6 +288,8 @@ void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
   reducing_ = at::empty({ranks * elements}, options);
   at::Tensor rows = reducing_.view({ranks, elements});
   at::_chunk_cat_out(rows, gradients, 0, ranks);
+  // A variable of foreach_reduce()'s loop holds the last one until it returns.
+  const at::Tensor held = unit.group ? gradients.back() : at::Tensor();
   gradients.clear();
   reduce_stream_.wait_for_current();
   const SideStream::Scope scope(reduce_stream_);
@@ -305,18 +313,28 @@ void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
   unit.summing = reduced;
 }
 
-void FullySharded::add_gradients(Unit& unit, const at::Tensor& reduced) {
-  if (unit.gradient_parts.defined()) {
-    unit.gradient_parts.add_(reduced);
-  } else {
-    unit.gradient_parts = reduced;
-    observer().memory_lasts(reduced, {MemoryCategory::kGradient, kModule, ""});
+/// Each parameter's gradient by itself (the end of foreach_reduce in _fsdp_collectives.py).
+void FullySharded::add_gradients(const Unit& unit, const at::Tensor& reduced) {
+  bool lasts = false;
+  int64_t offset = 0;
+  for (const Parameter* leaf : unit.parameters) {
+    const int64_t elements = leaf->part.numel();
+    const at::Tensor part = reduced.narrow(0, offset, elements);
+    offset += elements;
+    at::Tensor& sum = gradients_[leaf->leaf_of != nullptr ? leaf->leaf_of : leaf];
+    if (sum.defined()) {
+      sum.add_(part);
+    } else {
+      sum = part;
+      lasts = true;
+    }
   }
+  if (lasts) observer().memory_lasts(reduced, {MemoryCategory::kGradient, kModule, ""});
 }
 
 void FullySharded::begin_iteration() {
   reduces_ = !options_.accumulates_whole_gradients;
-  for (Unit& unit : units_) unit.gradient_parts = at::Tensor();
+  gradients_.clear();
 }
 
 void FullySharded::finish_backward() {
@@ -335,15 +353,15 @@ void FullySharded::finish_backward() {
 std::vector<OwnedPiece> FullySharded::owned_pieces() const {
   std::vector<OwnedPiece> pieces;
   for (const Unit& unit : units_) {
-    int64_t offset = 0;
     for (const Parameter* parameter : unit.parameters) {
+      if (parameter->leaf_of != nullptr) continue;
       const auto [begin, end] = parameter->owned_range();
       OwnedPiece piece{.parameter = parameter, .begin = begin, .end = end};
       piece.weights = parameter->part.narrow(0, 0, end - begin);
-      if (unit.gradient_parts.defined()) {
-        piece.gradients = unit.gradient_parts.narrow(0, offset, end - begin);
+      const auto gradient = gradients_.find(parameter);
+      if (gradient != gradients_.end()) {
+        piece.gradients = gradient->second.narrow(0, 0, end - begin);
       }
-      offset += parameter->part.numel();
       pieces.push_back(std::move(piece));
     }
   }

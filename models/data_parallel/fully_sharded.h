@@ -15,6 +15,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -62,7 +63,7 @@ class FullySharded final : public DataParallel {
   FullySharded& operator=(const FullySharded&) = delete;
 
   /// Sets the units of a built model. The unit `last` ends the forward.
-  void set_parameters(std::deque<Parameter>& parameters, int64_t last);
+  void set_parameters(ParameterStore& store, int64_t last);
 
   /// Runs body(input) while the parameters of unit `number` are gathered; the backward gathers them
   /// again. The input of the first unit needs no gradient. The first unit may also be the last one
@@ -106,11 +107,11 @@ class FullySharded final : public DataParallel {
     bool in_backward = false;
     std::optional<Gathered> gathering;   ///< an all-gather that was started but not copied out yet
     std::vector<std::size_t> positions;  ///< in forward_order_: forwards whose backward is to come
-    at::Tensor gradient_parts;           ///< reduced; the parameters' gradients are views of it
     at::Tensor summing;                  ///< over the replicas, until the end of the backward
   };
 
   void plan_gathering_ahead();
+  void add_to_unit(Parameter& parameter);
   std::vector<std::size_t> with_inside(std::size_t number) const;
   void start_gathering(Unit& unit);
   void finish_gathering(Unit& unit, bool in_forward);
@@ -120,7 +121,7 @@ class FullySharded final : public DataParallel {
   void keep_whole_gradients(Unit& unit);
   std::vector<at::Tensor> take_gradients(Unit& unit);
   void reduce(Unit& unit, std::vector<at::Tensor> gradients);
-  void add_gradients(Unit& unit, const at::Tensor& reduced);
+  void add_gradients(const Unit& unit, const at::Tensor& reduced);
   void release(const Gathered& gathered);
   void release_last_gathered();
 
@@ -128,7 +129,10 @@ class FullySharded final : public DataParallel {
   SideStream copy_in_stream_, gather_stream_, reduce_stream_;
   std::optional<SideStream> replica_stream_;  ///< sums over the replicas
   std::vector<Unit> units_;
+  /// Reduced, flattened and padded as the parts: views of what the units' reductions gave.
+  std::map<const Parameter*, at::Tensor> gradients_;
   std::size_t last_unit_ = 0;
+  int running_ = 0;      ///< units whose body runs now, one inside of the other
   bool reduces_ = true;  ///< in this micro-batch
   std::vector<std::size_t> forward_order_;
   std::optional<Gathered> last_gathered_;  ///< of the last forward; freed at the next one

@@ -55,8 +55,11 @@ void ModelChunk::build_end(ParameterStore& store,
   if (is_last) build_output(store);
 }
 
+/// TorchTitan makes a unit of [norm, output] also where output and embedding have one weight, which
+/// both units gather then (apply_fsdp in torchtitan/models/llama3/infra/parallelize.py of v0.2.2).
 void ModelChunk::begin_head(ParameterStore& store) {
-  const bool is_one = context_.plan.model.tie_embeddings || context_.framework().root_unit;
+  const bool is_whole = context_.plan.model.tie_embeddings && !context_.fully_sharded;
+  const bool is_one = is_whole || context_.framework().root_unit;
   head_unit_ = is_one && embedding_ ? embedding_unit_ : store.begin_unit();
   store.go_on_with_unit(head_unit_);
 }
@@ -97,7 +100,9 @@ Parameter* ModelChunk::shared_output_weight(ParameterStore& store) {
     copy.name = "output_layer.weight";
     store.add(copy).contributions = 0;
   }
-  return &embedding_->word_weight();
+  Parameter& weight = embedding_->word_weight();
+  const bool is_gathered_apart = context_.fully_sharded && head_unit_ != embedding_unit_;
+  return is_gathered_apart ? &store.add_leaf(weight) : &weight;
 }
 
 void ModelChunk::compute_deferred_gradients() const {

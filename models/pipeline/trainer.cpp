@@ -142,7 +142,7 @@ void Trainer::build_fully_sharded() {
   context_.fully_sharded = fully_sharded;
   data_parallel_ = fully_sharded;
   stage_ = std::make_unique<Stage>(context_);
-  fully_sharded->set_parameters(stage_->parameters().all(), stage_->head_unit());
+  fully_sharded->set_parameters(stage_->parameters(), stage_->head_unit());
 }
 
 void Trainer::build_zero_shards() {

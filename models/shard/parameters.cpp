@@ -145,6 +145,15 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
   return parameter;
 }
 
+Parameter& ParameterStore::add_leaf(const Parameter& parameter) {
+  Parameter& leaf = more_leaves_.emplace_back(parameter);
+  leaf.value = unbacked_tensor(parameter.value.sizes(), source_.options);
+  leaf.value.requires_grad_(true);
+  leaf.leaf_of = &parameter;
+  leaf.unit = unit_;
+  return leaf;
+}
+
 void ParameterStore::make_whole(Parameter& parameter,
                                 const ParameterSpec& spec,
                                 const std::vector<int64_t>& shape) {

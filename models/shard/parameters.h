@@ -80,6 +80,8 @@ struct DataPart {
 
 struct EightBitParameter;
 
+/// FSDP: a parameter of two units, each of which gathers it by itself, has a leaf in each of them,
+/// and one part (see ParameterStore::add_leaf).
 struct Parameter {
   std::string name;
   /// Leaf that requires gradients; unbacked if only `part` or `eight_bits` lasts.
@@ -88,6 +90,8 @@ struct Parameter {
   /// In fp32, but for pure 16 bits and ZeRO.
   at::Tensor part;
   DataPart data_part;
+  /// Of another leaf of a parameter: the one that stands for it. Else null.
+  const Parameter* leaf_of = nullptr;
   /// Its values, if they are in 8 bits alone (eight_bit_parameter.h); else null.
   std::shared_ptr<EightBitParameter> eight_bits;
   at::Tensor main_gradient;  ///< view of the gradient buffer, same shape; set by GradientBuffer
@@ -167,6 +171,9 @@ class ParameterStore {
   void mark_place() { mark_ = in_order_.size(); }
   /// The reference stays valid as long as the store lives.
   Parameter& add(const ParameterSpec& spec);
+  /// Another leaf of a parameter that lasts as a part, for the current unit.
+  Parameter& add_leaf(const Parameter& parameter);
+  std::deque<Parameter>& more_leaves() { return more_leaves_; }
 
   std::deque<Parameter>& all() { return parameters_; }
   const std::deque<Parameter>& all() const { return parameters_; }
@@ -201,6 +208,7 @@ class ParameterStore {
 
   ParameterSource source_;
   std::deque<Parameter> parameters_;
+  std::deque<Parameter> more_leaves_;
   ParameterList in_order_;
   std::size_t mark_ = 0;
   int64_t chunk_ = 0;

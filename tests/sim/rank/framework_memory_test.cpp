@@ -1,5 +1,6 @@
 // What each framework's own buffers and kernels add, worked out by hand on a GPT of two layers:
 // hidden 1024, 16 heads, vocabulary 1024, micro-batches of 4 x 512 tokens, 16-bit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -95,7 +96,6 @@ TEST(MegatronFramework, GathersScalesOfBlocksWithThePartsOfASequence) {
             (std::map<int64_t, int64_t>{{kWhole, layers * 8}, {kWhole / 32, layers * 8}}));
 }
 
-// What is gone is the weights in 16 bits: the copies in 8 bits are the parameters. With scales of
 // Without rotary positions query, key and value are read where their product wrote them, [s, b,
 // 3h]. With them query and key are copies, and the value alone keeps all of that
 // (DotProductAttention .forward in megatron/core/transformer/dot_product_attention.py); with two
@@ -118,6 +118,7 @@ TEST(MegatronFramework, OfLocalLayersKeepsThePackedProductWhereHeadsHaveNoGroups
   EXPECT_EQ(kept(heads / 2, "rope") - kept(heads / 2, "learned_absolute"), 0);
 }
 
+// What is gone is the weights in 16 bits: the copies in 8 bits are the parameters. With scales of
 // blocks they are gathered in 16 bits, in the memory of the gradients.
 TEST(MegatronFramework, KeepsWeightsInEightBitsAlone) {
   for (const auto& [gpu, recipe] :
@@ -409,6 +410,24 @@ TEST(TorchtitanFramework, KeepsOneInputOfTwoLayersUnderSelectiveRecomputeOfEvery
   const Json every_second = {{"recompute", "selective"}, {"selective_ac_option", "2"}};
   EXPECT_EQ(titan_bytes(4, every_second) - titan_bytes(2, every_second),
             titan_layer_bytes({{"recompute", "none"}}) + 2 * s * b * h);
+}
+
+// In the recomputation of a layer whose checkpoint lies inside of its unit, the unit of the experts
+// begins and ends a forward of its own (_post_forward in torch/distributed/fsdp/_fully_shard/
+// _fsdp_state.py), and what was gathered for it is freed.
+TEST(TorchtitanFramework, FreesGatheredExpertsThatAreRecomputed) {
+  const auto held = [](const char* recompute) {
+    return held_between_iterations(Json::parse(fmt::format(R"({{
+      "model": {{"normalization": "RMSNorm", "activation": "swiglu", "position_embedding": "rope",
+                "add_bias_linear": false, "hidden_dropout": 0, "attention_dropout": 0,
+                "num_experts": 8, "moe_ffn_hidden_size": 1024}},
+      "cluster": {{"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 8}},
+      "parallelism": {{"zero_stage": 3, "expert": 2}},
+      "training": {{"framework": "torchtitan", "dtype": "bf16", "global_batch_size": 32,
+                   "recompute": "{}"}}}})",
+                                                           recompute)));
+  };
+  EXPECT_EQ(held("full"), held("none"));
 }
 
 /// The same Llama under transformers' Trainer on one of 8 data ranks.
