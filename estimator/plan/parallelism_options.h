@@ -89,6 +89,12 @@ void visit_sharding(Visitor& visit, ParallelConfig& parallelism) {
          {{"--use-distributed-optimizer", "1", "ZeRO stage 1"},
           {"--zero-stage"},
           {"--fsdp", "3", "FSDP2: ZeRO stage 3"}}});
+  visit(
+      "reshard_last_unit",
+      parallelism.reshard_last_unit,
+      {"torchtitan, ZeRO stage 3: norm and output layer, too, free their parameters after forward "
+       "(fsdp_reshard_after_forward always)",
+       {{"--reshard-last-unit", "true"}}});
   visit("num_distributed_optimizer_instances",
         parallelism.num_distributed_optimizer_instances,
         {"parts of the data ranks, each of which shards by itself, while gradients are all-reduced "

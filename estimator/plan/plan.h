@@ -194,6 +194,7 @@ struct ParallelConfig {
   int64_t zero_stage = 0;
   /// Whether gradients are divided among the data ranks, after each micro-batch.
   bool divides_gradients() const { return zero_stage >= 2; }
+  bool reshard_last_unit = false;
   int64_t num_distributed_optimizer_instances = 1;
   bool use_layer_wise_param_layout = true;
   Auto<int64_t> bucket_elements;

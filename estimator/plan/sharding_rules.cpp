@@ -48,6 +48,13 @@ void check_sharding(Rules& rules) {
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
                 "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2, or DeepSpeed's)");
   if (is_known && rules.plan().fully_sharded()) check_fsdp2(rules);
+  rules.require(!p.reshard_last_unit || (rules.plan().fully_sharded() && p.zero_stage == 3),
+                "the last unit of FSDP2 is there in ZeRO stage 3 alone",
+                fmt::format("parallelism.reshard_last_unit, parallelism.zero_stage = {}, "
+                            "training.framework = {}",
+                            p.zero_stage,
+                            to_string(rules.plan().training.framework)),
+                "leave it out, or use --framework torchtitan and --zero-stage 3");
 }
 
 }  // namespace estimator

@@ -134,7 +134,8 @@ void Trainer::build_fully_sharded() {
       .experts_are_units = context_.experts_are_unit(),
       .tensor_group = context_.groups.tensor,
       .reshard_after_forward = context_.plan.parallelism.zero_stage >= 3,
-      .reshards_last = context_.framework().root_unit,
+      .reshards_last =
+          context_.framework().root_unit || context_.plan.parallelism.reshard_last_unit,
       .part_type = context_.part_type(),
       .reduce_type = reduce_type(context_),
       .accumulates_whole_gradients = context_.framework().accumulates_whole_gradients,

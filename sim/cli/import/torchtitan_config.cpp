@@ -126,6 +126,15 @@ void set_data_ranks(SourceEntry sharding, ImportedPlan& plan) {
   set_types_without_sharding(std::move(sharding), plan);
 }
 
+/// The policy `always` is for norm and output layer, too (apply_fsdp in
+/// models/llama3/infra/parallelize.py).
+void set_last_unit(const SourceEntry& policy, ImportedPlan& plan) {
+  const bool reshards = said_key(plan, "parallelism.zero_stage") == 3;
+  if (reshards && policy.value() == "always") {
+    set_key(plan, "parallelism.reshard_last_unit", true);
+  }
+}
+
 }  // namespace
 
 ImportedPlan import_torchtitan_config(const std::string& text, const std::string& origin) {
@@ -136,6 +145,8 @@ ImportedPlan import_torchtitan_config(const std::string& text, const std::string
   set_model(name, flavor, plan);
   set_data_ranks(entry_named(entries, "parallelism.data-parallel-shard-degree", "-1", origin),
                  plan);
+  set_last_unit(entry_named(entries, "parallelism.fsdp-reshard-after-forward", "default", origin),
+                plan);
   // parallelize_llama() in models/llama3/infra/parallelize.py always divides the sequence.
   const Json tensor = said_key(plan, "parallelism.tensor");
   if (tensor.is_number_integer() && tensor > 1)

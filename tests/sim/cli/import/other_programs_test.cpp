@@ -123,6 +123,38 @@ TEST(TorchtitanConfig, CountsReplicasAmongTheDataRanks) {
   EXPECT_EQ(said_key(rest, "parallelism.num_distributed_optimizer_instances"), 4);
 }
 
+// apply_fsdp() in torchtitan/models/llama3/infra/parallelize.py of v0.2.2: `always` is for [norm,
+// output], too.
+TEST(TorchtitanConfig, ReshardsTheLastUnitWhereItAlwaysReshards) {
+  const auto of = [](const std::string& policy, const std::string& more = "") {
+    return imported("[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n" + more +
+                    "fsdp_reshard_after_forward = \"" + policy + "\"\n");
+  };
+  EXPECT_EQ(said_key(of("always"), "parallelism.reshard_last_unit"), true);
+  EXPECT_EQ(said_key(of("always"), "parallelism.zero_stage"), 3);
+  EXPECT_TRUE(said_key(of("default"), "parallelism.reshard_last_unit").is_null());
+  const ImportedPlan whole =
+      of("always", "data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 1\n");
+  EXPECT_TRUE(said_key(whole, "parallelism.reshard_last_unit").is_null());
+}
+
+// build_pipeline_schedule() in torchtitan/distributed/pipeline_parallel.py of v0.2.2 cuts the local
+// batch into micro-batches of one sample by default, whatever else the file says.
+TEST(TorchtitanConfig, RefusesAPipelineByItsDegree) {
+  const auto of = [](const std::string& lines) {
+    return techniques_of(imported("[model]\nname = \"llama3\"\nflavor = \"8B\"\n" + lines));
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(of("[parallelism]\npipeline_parallel_degree = 4\n"), Names{"torch-pipeline"});
+  EXPECT_EQ(of("[parallelism]\npipeline_parallel_degree = 4\n"
+               "pipeline_parallel_schedule = \"1F1B\"\n"),
+            Names{"torch-pipeline"});
+  EXPECT_EQ(of("[experimental]\npipeline_parallel_degree = 2\n"), Names{"torch-pipeline"});
+  EXPECT_EQ(of("[parallelism]\npipeline_parallel_degree = 1\n"
+               "pipeline_parallel_schedule = \"1F1B\"\n"),
+            Names{});
+}
+
 // maybe_enable_amp() in torchtitan/distributed/utils.py of v0.2.2.
 TEST(TorchtitanConfig, HasTypesThatFollowFromSharding) {
   const auto of = [](const std::string& degrees) {
