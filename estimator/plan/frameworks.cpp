@@ -146,9 +146,10 @@ FrameworkTraits torchtitan() {
       .stands_for = "TorchTitan (tensor, pipeline, replicated or fully sharded data parallel)",
       .complex_rotary = true,  // apply_rotary_emb in models/llama3/model/model.py
       .separate_products = true,
+      .whole_embedding_gradient = true,
       .selective_by_operator = true,
       .stage_outputs = StageOutputs::kKept,
-      .loss_buffers = LossBuffers::kTorch,
+      .loss_buffers = LossBuffers::kTorchParallel,
       .gradient_type = GradientType::kParameter,
       .gradient_keeping = GradientKeeping::kUntilZeroed,
       .master_weights = false,
@@ -159,6 +160,8 @@ FrameworkTraits torchtitan() {
       .notes = {
           "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
           "and reduction in fp32; each layer is a unit, and so are embedding and head",
+          "embedding and [norm, output] are units of their own also where they have one weight "
+          "(tie_embeddings), which both gather and reduce",
           "without FSDP all parameters, gradients and AdamW's state have the plan's dtype "
           "(TorchTitan's --training.dtype); autocast over fp32 parameters has no key",
           "the experts of a layer are three tensors, which belong to the layer's unit, and three "
@@ -171,6 +174,10 @@ FrameworkTraits torchtitan() {
           "SwiGLU, rotary positions (of complex numbers in fp32) and cross-entropy from PyTorch's "
           "operators, fused RMSNorm (TorchTitan's own, of operators, until March 2025: "
           "--no-rms-norm-fusion)",
+          "over tensor ranks the cross-entropy is DTensor's, with up to four fp32 buffers of a "
+          "rank's logits (torch/distributed/tensor/parallel/loss.py), and each rank makes the "
+          "embedding's gradient of the whole vocabulary, of which it copies its rows "
+          "(embedding_dense_backward_strategy in torch/distributed/tensor/_ops/_embedding_ops.py)",
           "selective recompute by operator: a layer keeps its input and the outputs of attention "
           "kernels, of reduce-scatters and of every second matrix product without a bias, "
           "beginning with the first, and recomputes everything else (apply_ac and "
@@ -302,7 +309,8 @@ FrameworkTraits plain() {
           .latent_attention = true,
           .multi_token_prediction = true,
           .parallel_residual = true,
-          .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators",
+          .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators; over "
+                    "tensor ranks Megatron-LM's cross-entropy",
                     "fp32 gradient buffer and fp32 master weights; ZeRO stages 2 and 3 are FSDP2"}};
 }
 

@@ -13,10 +13,14 @@ namespace estimator {
 
 /// The buffers of the logits' shape that the loss needs: one fp32 buffer, which holds first the
 /// softmax and then the gradient; two such buffers, because the input is kept too; or those of
-/// PyTorch's own operators (log-softmax and its gradient).
-enum class LossBuffers { kOne, kTwo, kTorch };
-constexpr std::array<EnumName<LossBuffers>, 3> enum_names(LossBuffers) {
-  return {{{LossBuffers::kOne, "one"}, {LossBuffers::kTwo, "two"}, {LossBuffers::kTorch, "torch"}}};
+/// PyTorch's own operators (log-softmax and its gradient). Over tensor ranks kTorch is the one
+/// buffer again, and kTorchParallel PyTorch's loss_parallel.
+enum class LossBuffers { kOne, kTwo, kTorch, kTorchParallel };
+constexpr std::array<EnumName<LossBuffers>, 4> enum_names(LossBuffers) {
+  return {{{LossBuffers::kOne, "one"},
+           {LossBuffers::kTwo, "two"},
+           {LossBuffers::kTorch, "torch"},
+           {LossBuffers::kTorchParallel, "torch_parallel"}}};
 }
 
 /// The type in which gradients are summed over micro-batches.
@@ -68,6 +72,7 @@ struct FrameworkTraits {
   bool batch_first_attention = false;
   bool query_keeps_packed = false;
   bool separate_products = false;
+  bool whole_embedding_gradient = false;
   bool autograd_products = false;
   bool norm_of_operators = false;
   bool gelu_new_of_operators = false;
@@ -155,7 +160,11 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         "the query that attention keeps is a part of a copy of query, key and value");
   visit("separate_products",
         traits.separate_products,
-        "query, key and value, and gate and up of a gated MLP, are separate matrix products");
+        "query, key and value, and gate and up of a gated MLP, are separate matrix products, for "
+        "which a sequence is gathered once, and kept");
+  visit("whole_embedding_gradient",
+        traits.whole_embedding_gradient,
+        "each tensor rank makes the embedding's gradient of the whole vocabulary");
   visit("autograd_products",
         traits.autograd_products,
         "linear layers are PyTorch's own, under its own autograd and autocast");

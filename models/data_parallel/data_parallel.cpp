@@ -18,4 +18,12 @@ std::vector<at::Tensor> DataParallel::step_gradients(c10::ScalarType type) {
   return gradients;
 }
 
+int64_t elements_of_memory(const at::Tensor& tensor) {
+  return static_cast<int64_t>(tensor.storage().nbytes()) / tensor.element_size();
+}
+
+at::Tensor in_own_memory(const at::Tensor& tensor) {
+  return elements_of_memory(tensor) > tensor.numel() ? tensor.clone() : tensor;
+}
+
 }  // namespace models

@@ -72,4 +72,10 @@ class DataParallel {
   virtual Observer& observer() const = 0;
 };
 
+/// Elements of all the memory in which the tensor lies: more than its own if it is a view of a
+/// part, as an embedding's gradient may be (trait whole_embedding_gradient).
+int64_t elements_of_memory(const at::Tensor& tensor);
+/// The tensor, or a copy of it if it is a view of a part of its memory.
+at::Tensor in_own_memory(const at::Tensor& tensor);
+
 }  // namespace models

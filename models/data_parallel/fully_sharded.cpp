@@ -262,7 +262,7 @@ std::vector<at::Tensor> FullySharded::take_gradients(Unit& unit) {
     if (parameter->sequence_partial && options_.tensor_group) {
       options_.tensor_group->all_reduce(gradient);
     }
-    gradients.push_back(std::move(gradient));
+    gradients.push_back(in_own_memory(gradient));
   }
   return gradients;
 }

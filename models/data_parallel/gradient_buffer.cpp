@@ -374,6 +374,9 @@ std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
     }
   } else {
     gradients = DataParallel::step_gradients(type);
+    if (options_.own_gradients == OwnGradients::kUntilZeroed) {
+      for (at::Tensor& gradient : gradients) gradient = in_own_memory(gradient);
+    }
   }
   if (options_.own_gradients == OwnGradients::kUntilStep) drop_own_gradients();
   if (options_.keeps_step_gradients) step_gradients_ = gradients;

@@ -102,6 +102,7 @@ class GradientBuffer final : public DataParallel {
   int64_t gradient_padding() const override {
     return has_flat_gradients() ? padding_elements() : 0;
   }
+  std::optional<int64_t> gradient_elements() const override;
   Observer& observer() const override { return options_.observer; }
 
   const std::vector<Bucket>& buckets() const { return buckets_; }

@@ -160,6 +160,16 @@ void GradientBuffer::contribution_added(Parameter& parameter, std::size_t bucket
   for (; next_ < buckets_.size() && missing_contributions_[next_] == 0; ++next_) reduce(next_);
 }
 
+std::optional<int64_t> GradientBuffer::gradient_elements() const {
+  if (options_.own_gradients != OwnGradients::kUntilZeroed) return std::nullopt;
+  int64_t elements = 0;
+  for_each_parameter([&elements](const Parameter& parameter) {
+    const at::Tensor& gradient = parameter.main_gradient;
+    elements += gradient.defined() ? elements_of_memory(gradient) : parameter.value.numel();
+  });
+  return elements;
+}
+
 /// In the order of the model, whatever that of the buckets is.
 std::vector<OwnedPiece> GradientBuffer::whole_pieces() const {
   std::vector<OwnedPiece> pieces;

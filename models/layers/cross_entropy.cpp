@@ -2,10 +2,12 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
@@ -201,6 +203,53 @@ struct TransformerEngineCrossEntropy : torch::autograd::Function<TransformerEngi
   }
 };
 
+at::Tensor parallel_log_softmax(const at::Tensor& logits, Communicator& group) {
+  const at::Tensor largest = logits.amax(-1, /*keepdim=*/true);
+  group.all_reduce_max(largest);
+  const at::Tensor shifted = logits - largest;
+  const at::Tensor sum = shifted.exp().sum(-1, /*keepdim=*/true);
+  group.all_reduce(sum);
+  return shifted - sum.log();
+}
+
+struct ParallelCrossEntropy : torch::autograd::Function<ParallelCrossEntropy> {
+  /// logits [n, V / t], fp32; labels [n].
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& logits,
+                            const at::Tensor& labels,
+                            const Group& group) {
+    keep(context, group);
+    const at::Tensor scores = parallel_log_softmax(logits, *group);
+    context->save_for_backward({scores, labels});
+    const at::Tensor predicted = LocalLabels(labels, logits.size(-1), group).pick(scores);
+    group->all_reduce(predicted);
+    return predicted.neg();
+  }
+
+  /// Also the gradient of the log-softmax. What is written with one operator each has a buffer of
+  /// its own.
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& scores = saved[0];
+    const at::Tensor marks = at::zeros_like(scores);
+    const LocalLabels local(saved[1], scores.size(-1), kept<Group>(context));
+    const at::Tensor number = at::arange(scores.size(0), saved[1].options());
+    marks.index_put_({number, local.index.squeeze(-1)},
+                     local.elsewhere.to(scores.scalar_type()) - 1.0);
+    at::Tensor sum;
+    {
+      const at::Tensor softmax = scores.exp();
+      sum = marks + softmax;
+    }
+    return {sum * gradients[0].unsqueeze(-1), at::Tensor(), at::Tensor()};
+  }
+};
+
+/// Each token's logits in fp32.
+at::Tensor fp32_rows(const at::Tensor& logits) {
+  return logits.to(at::kFloat).view({-1, logits.size(-1)});
+}
+
 }  // namespace
 
 at::Tensor vocabulary_parallel_cross_entropy(const at::Tensor& logits,
@@ -216,9 +265,16 @@ at::Tensor vocabulary_parallel_cross_entropy(const at::Tensor& logits,
 }
 
 at::Tensor plain_cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
-  const at::Tensor rows = logits.to(at::kFloat).view({-1, logits.size(-1)});
+  const at::Tensor rows = fp32_rows(logits);
   return at::cross_entropy_loss(rows, labels.reshape(-1), {}, at::Reduction::None)
       .view(labels.sizes());
+}
+
+at::Tensor parallel_cross_entropy(const at::Tensor& logits,
+                                  const at::Tensor& labels,
+                                  const Group& group) {
+  const at::Tensor rows = fp32_rows(logits);
+  return ParallelCrossEntropy::apply(rows, labels.reshape(-1), group).view(labels.sizes());
 }
 
 }  // namespace models

@@ -33,4 +33,11 @@ at::Tensor vocabulary_parallel_cross_entropy(const at::Tensor& logits,
 /// The same for t = 1, with PyTorch's own operators: log-softmax and negative log-likelihood.
 at::Tensor plain_cross_entropy(const at::Tensor& logits, const at::Tensor& labels);
 
+/// The same for t > 1, of DTensors under loss_parallel() (_log_softmax and
+/// _nll_loss_and_log_softmax_backward in torch/distributed/tensor/parallel/loss.py of 2.11). Of the
+/// logits in fp32, [s, b, V / t], three are there at once in forward, and four in backward.
+at::Tensor parallel_cross_entropy(const at::Tensor& logits,
+                                  const at::Tensor& labels,
+                                  const Group& group);
+
 }  // namespace models

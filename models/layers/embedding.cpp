@@ -2,9 +2,12 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/embedding_dense_backward.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "models/layers/dropout.h"
 #include "models/layers/sequence_mappings.h"
+#include "models/shard/kept_value.h"
 
 namespace models {
 
@@ -25,14 +28,51 @@ Embedding::Embedding(ShardContext& context, ParameterStore& store, bool is_copy)
   }
 }
 
+namespace {
+
 /// This rank's rows; zeros for tokens whose row another rank holds.
-at::Tensor Embedding::look_up(const at::Tensor& tokens) const {
-  const int64_t rows = words_->value.size(0);
-  if (context_.tensor_size() == 1) return at::embedding(words_->value, tokens);
-  const at::Tensor local = tokens - context_.coordinate.tensor * rows;
+at::Tensor own_rows(const at::Tensor& weight, const at::Tensor& tokens, const TensorPlace& place) {
+  const int64_t rows = weight.size(0);
+  const at::Tensor local = tokens - place.index * rows;
   const at::Tensor elsewhere = (local < 0).logical_or_(local >= rows);
-  const at::Tensor found = at::embedding(words_->value, local.masked_fill(elsewhere, 0));
+  const at::Tensor found = at::embedding(weight, local.masked_fill(elsewhere, 0));
   return found.masked_fill_(elsewhere.unsqueeze(-1), 0);
+}
+
+/// The gradient is that of the whole vocabulary, of which autograd is given this rank's rows, a
+/// view (trait whole_embedding_gradient).
+struct WholeGradientRows : torch::autograd::Function<WholeGradientRows> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& weight,
+                            const at::Tensor& tokens,
+                            const TensorPlace& place) {
+    keep(context, place);
+    context->save_for_backward({tokens});
+    context->saved_data["rows"] = weight.size(0);
+    return own_rows(weight, tokens, place);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const TensorPlace& place = kept<TensorPlace>(context);
+    const int64_t rows = context->saved_data["rows"].toInt();
+    const at::Tensor whole = at::embedding_dense_backward(gradients[0],
+                                                          context->get_saved_variables()[0],
+                                                          place.size * rows,
+                                                          /*padding_idx=*/-1,
+                                                          /*scale_grad_by_freq=*/false);
+    return {whole.narrow(0, place.index * rows, rows), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor Embedding::look_up(const at::Tensor& tokens) const {
+  if (context_.tensor_size() == 1) return at::embedding(words_->value, tokens);
+  const TensorPlace& place = words_->tensor_place;
+  return context_.framework().whole_embedding_gradient
+             ? WholeGradientRows::apply(words_->value, tokens, place)
+             : own_rows(words_->value, tokens, place);
 }
 
 /// Megatron-LM looks up [b, s] and copies what it found to [s, b, h], where that is another order

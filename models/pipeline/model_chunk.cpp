@@ -80,7 +80,8 @@ void ModelChunk::build_output(ParameterStore& store) {
   LinearSpec spec{.name = "output_layer",
                   .inputs = context_.plan.model.hidden_size,
                   .outputs = context_.plan.padded_vocab_size(),
-                  .output_layer = true};
+                  .output_layer = true,
+                  .whole_input = context_.framework().separate_products};
   if (context_.plan.model.tie_embeddings) spec.shared_weight = shared_output_weight(store);
   output_ = std::make_unique<ColumnParallelLinear>(context_, store, spec);
   if (!context_.fused_weight_gradient()) return;
@@ -128,22 +129,24 @@ at::Tensor ModelChunk::normalized(const at::Tensor& hidden) const {
 
 at::Tensor ModelChunk::logits(const at::Tensor& normalized) const {
   const ModuleScope scope(context_.observer, "output_layer");
-  return output_->forward(normalized);
+  const bool gathers = context_.framework().separate_products;
+  return output_->forward(gathers ? whole_input(context_, normalized) : normalized);
 }
 
 at::Tensor ModelChunk::loss(at::Tensor logits, const at::Tensor& labels) const {
   ModuleScope scope(context_.observer, "loss");
-  const estimator::LossBuffers buffers = context_.framework().loss_buffers;
-  if (buffers == estimator::LossBuffers::kTorch && !context_.groups.tensor) {
+  using estimator::LossBuffers;
+  const LossBuffers buffers = context_.framework().loss_buffers;
+  const Group& ranks = context_.groups.tensor;
+  const bool parallel = buffers == LossBuffers::kTorchParallel;
+  if (!ranks && (parallel || buffers == LossBuffers::kTorch)) {
     return plain_cross_entropy(logits, labels);
   }
+  if (parallel) return parallel_cross_entropy(logits, labels, ranks);
   // nanotron casts the logits before its loss copies them; the cast ones live as long as the loss.
-  if (buffers == estimator::LossBuffers::kTwo) logits = logits.to(at::kFloat);
-  return vocabulary_parallel_cross_entropy(logits,
-                                           labels,
-                                           context_.groups.tensor,
-                                           context_.plan.training.cross_entropy_fusion,
-                                           context_.buffers);
+  if (buffers == LossBuffers::kTwo) logits = logits.to(at::kFloat);
+  return vocabulary_parallel_cross_entropy(
+      logits, labels, ranks, context_.plan.training.cross_entropy_fusion, context_.buffers);
 }
 
 at::Tensor ModelChunk::predict(const at::Tensor& hidden, at::Tensor tokens) const {

@@ -25,6 +25,11 @@ struct ShardedCase {
   /// backward, and how long the old ones stay is not the same in each run.
   std::vector<int> iterations = {0, 1};
   int64_t replicas = 1;
+  int64_t tensor = 1;
+  std::vector<std::string> words = {};  ///< tied; always: fsdp_reshard_after_forward
+  bool has(const std::string& word) const {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  }
 };
 
 void PrintTo(const ShardedCase& c, std::ostream* stream) { *stream << c.name; }
@@ -46,7 +51,11 @@ class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterf
     plan["cluster"]["nodes"] = (c.ranks + 7) / 8;
     plan["parallelism"]["zero_stage"] = c.zero_stage;
     plan["parallelism"]["num_distributed_optimizer_instances"] = c.replicas;
-    plan["training"]["global_batch_size"] = c.ranks * c.micro_batches;
+    plan["parallelism"]["tensor"] = c.tensor;
+    plan["parallelism"]["sequence_parallel"] = c.tensor > 1;
+    plan["parallelism"]["reshard_last_unit"] = c.has("always");
+    plan["model"]["tie_embeddings"] = c.has("tied");
+    plan["training"]["global_batch_size"] = c.ranks / c.tensor * c.micro_batches;
     if (c.recompute == "none" || c.recompute == "full") {
       plan["training"]["recompute"] = c.recompute;
     } else {
@@ -65,20 +74,18 @@ class FullyShardedPrograms : public ExecProgram, public testing::WithParamInterf
 
   RankProfile program() {
     const ShardedCase& c = GetParam();
+    std::vector<std::string> arguments = {"4", "1024", "2816", "16", "4", "32000", "2048"};
+    arguments.insert(arguments.end(),
+                     {std::to_string(c.micro_batches),
+                      std::to_string(c.zero_stage),
+                      c.recompute,
+                      std::to_string(c.replicas),
+                      std::to_string(c.tensor)});
+    arguments.insert(arguments.end(), c.words.begin(), c.words.end());
     const ProgramResult result =
         run_program("fsdp2_shard.py",
                     {"--gpu", "h100-sxm", "--world-size", std::to_string(c.ranks)},
-                    {"4",
-                     "1024",
-                     "2816",
-                     "16",
-                     "4",
-                     "32000",
-                     "2048",
-                     std::to_string(c.micro_batches),
-                     std::to_string(c.zero_stage),
-                     c.recompute,
-                     std::to_string(c.replicas)});
+                    arguments);
     EXPECT_EQ(result.exit_code, 0) << result.error;
     return profile(0);
   }
@@ -134,13 +141,19 @@ INSTANTIATE_TEST_SUITE_P(
                     ShardedCase{"ReplicasAccumulating", 16, 3, 3, "none", {0, 1}, 4},
                     ShardedCase{"FullRecompute", 8, 3, 1, "full"},
                     ShardedCase{"RecomputeByOperator", 8, 3, 1, "op"},
-                    ShardedCase{"RecomputeByOperatorAccumulating", 8, 2, 3, "op"}));
+                    ShardedCase{"RecomputeByOperatorAccumulating", 8, 2, 3, "op"},
+                    ShardedCase{"Always", 8, 3, 1, "none", {0, 1}, 1, 1, {"always"}},
+                    ShardedCase{"Tied", 8, 3, 1, "none", {0, 1}, 1, 1, {"tied"}},
+                    ShardedCase{"TensorRanks", 8, 3, 1, "none", {0, 1}, 1, 2},
+                    ShardedCase{"TensorRanksAccumulating", 8, 2, 3, "full", {0, 1}, 1, 2},
+                    ShardedCase{"TensorRanksTied", 8, 3, 1, "op", {0, 1}, 1, 2, {"tied"}}));
 
 // Gradients that backward makes and zero_grad() frees, and with data ranks the reducer's buckets.
 INSTANTIATE_TEST_SUITE_P(Whole,
                          WholePrograms,
                          testing::Values(ShardedCase{"OneRank", 1, 0, 1},
                                          ShardedCase{"OneRankAccumulating", 1, 0, 3},
+                                         ShardedCase{"TensorRanks", 4, 0, 1, "none", {1}, 1, 4},
                                          ShardedCase{"Replicated", 8, 0, 1, "none", {0}}));
 
 }  // namespace

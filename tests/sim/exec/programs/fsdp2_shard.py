@@ -1,8 +1,10 @@
 """The Llama of Onerank's own shard (framework torchtitan) as a PyTorch program under FSDP2, or whole: the same
 operators on tensors of the same shapes. usage: fsdp2_shard.py LAYERS HIDDEN FFN HEADS GROUPS VOCABULARY
-SEQUENCE MICRO_BATCHES ZERO_STAGE RECOMPUTE REPLICAS, where RECOMPUTE is none, full, op or N: TorchTitan's
-selective_ac_option"""
+SEQUENCE MICRO_BATCHES ZERO_STAGE RECOMPUTE REPLICAS TENSOR WORDS, where RECOMPUTE is none, full, op or N:
+TorchTitan's selective_ac_option, TENSOR the number of tensor ranks, and WORDS of these: tied (embedding and head have
+one weight) and always (fsdp_reshard_after_forward)"""
 import collections
+import contextlib
 import os
 import sys
 
@@ -14,12 +16,16 @@ from torch.distributed._composable.replicate import replicate
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel, loss_parallel, parallelize_module)
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
 LAYERS, HIDDEN, FFN, HEADS, GROUPS, VOCABULARY, SEQUENCE, MICRO_BATCHES, ZERO_STAGE = map(
     int, sys.argv[1:10])
 RECOMPUTE = sys.argv[10]
-REPLICAS = int(sys.argv[11])
+REPLICAS, TENSOR = map(int, sys.argv[11:13])
+WORDS = sys.argv[13:]
 WIDTH = HIDDEN // HEADS
 
 # _op_sac_save_list in torchtitan/models/llama3/infra/parallelize.py of v0.2.2, of what runs here.
@@ -52,7 +58,7 @@ class Attention(nn.Module):
         attended = F.scaled_dot_product_attention(
             query, key, value, is_causal=True, enable_gqa=HEADS != GROUPS)
         del query, key, value
-        return self.projection(attended.permute(2, 0, 1, 3).reshape(x.shape))
+        return self.projection(attended.permute(2, 0, 1, 3).flatten(-2))
 
 
 class Mlp(nn.Module):
@@ -86,6 +92,11 @@ class Llama(nn.Module):
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self.norm = nn.RMSNorm(HIDDEN)
         self.head = nn.Linear(HIDDEN, VOCABULARY, bias=False)
+        self.tie()
+
+    def tie(self):
+        if "tied" in WORDS:
+            self.head.weight = self.embedding.weight
 
     def forward(self, tokens, rotations):
         x = self.embedding(tokens)
@@ -124,8 +135,30 @@ def shard(model, mesh):
     fully_shard(model.embedding, **options)
     for layer in model.layers:
         fully_shard(layer, **options)
-    fully_shard([model.norm, model.head], **{**options, "reshard_after_forward": False})
+    fully_shard([model.norm, model.head], **{**options, "reshard_after_forward": "always" in WORDS})
     fully_shard(model, **options)
+
+
+def divide(model, mesh):
+    """apply_tp in torchtitan/models/llama3/infra/parallelize.py of v0.2.2; here the sequence is dimension 0."""
+    parallelize_module(model, mesh, {
+        "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(0)),
+        "norm": SequenceParallel(sequence_dim=0),
+        "head": ColwiseParallel(input_layouts=Shard(0), output_layouts=Shard(-1), use_local_output=False)})
+    for layer in model.layers:
+        parallelize_module(layer, mesh, {
+            "attention_norm": SequenceParallel(sequence_dim=0),
+            "attention": PrepareModuleInput(
+                input_layouts=(Shard(0), None), desired_input_layouts=(Replicate(), None)),
+            "attention.query": ColwiseParallel(),
+            "attention.key": ColwiseParallel(),
+            "attention.value": ColwiseParallel(),
+            "attention.projection": RowwiseParallel(output_layouts=Shard(0)),
+            "mlp_norm": SequenceParallel(sequence_dim=0),
+            "mlp": PrepareModuleInput(input_layouts=(Shard(0),), desired_input_layouts=(Replicate(),)),
+            "mlp.gate": ColwiseParallel(),
+            "mlp.up": ColwiseParallel(),
+            "mlp.down": RowwiseParallel(output_layouts=Shard(0))})
 
 
 def tables():
@@ -140,15 +173,19 @@ def main():
     torch.backends.cuda.enable_cudnn_sdp(False)  # the plan's attention is flash
     dist.init_process_group("nccl")
     world = dist.get_world_size()
-    mesh = init_device_mesh("cuda", (REPLICAS, world // REPLICAS), mesh_dim_names=("replicate", "shard"))
+    mesh = init_device_mesh("cuda", (REPLICAS, world // REPLICAS // TENSOR, TENSOR),
+                            mesh_dim_names=("replicate", "shard", "tensor"))
     with torch.device("meta"):
         model = Llama()
+    if TENSOR > 1:
+        divide(model, mesh["tensor"])
     recompute(model)
     if ZERO_STAGE >= 2:
-        shard(model, mesh if REPLICAS > 1 else mesh["shard"])
+        shard(model, mesh["replicate", "shard"] if REPLICAS > 1 else mesh["shard"])
     else:
         model.bfloat16()
     model.to_empty(device="cuda")
+    model.tie()
     if ZERO_STAGE == 0 and world > 1:
         replicate(model, device_mesh=mesh["shard"], bucket_cap_mb=100)
     for parameter in model.parameters():
@@ -163,13 +200,14 @@ def main():
             tokens = torch.zeros(SEQUENCE, 1, device="cuda", dtype=torch.long)
             labels = torch.zeros(SEQUENCE, 1, device="cuda", dtype=torch.long)
             logits = model(tokens, rotations)
-            rows = logits.float().view(-1, VOCABULARY)
-            del logits
-            losses = F.cross_entropy(rows, labels.reshape(-1), reduction="none")
-            del rows
-            loss = losses.mean() / MICRO_BATCHES
-            del losses
-            loss.backward()
+            with loss_parallel() if TENSOR > 1 else contextlib.nullcontext():
+                rows = logits.float().flatten(0, 1)
+                del logits
+                losses = F.cross_entropy(rows, labels.reshape(-1), reduction="none")
+                del rows
+                loss = losses.mean() / MICRO_BATCHES
+                del losses
+                loss.backward()
         print(torch.cuda.max_memory_allocated(), torch.cuda.memory_allocated(),
               torch.cuda.max_memory_reserved(), flush=True)
         optimizer.step()
