@@ -16,13 +16,24 @@ double compute_capability(const Plan& plan) {
   return gpu != nullptr ? gpu->capability() : kHopper;
 }
 
-/// scaled_dot_product_attention() of PyTorch 2.11: cuDNN's kernel where cuDNN is newer than 9.15,
-/// on GPUs of these two generations, for heads whose width is a multiple of 8
-/// (check_prefer_cudnn_attention in aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
-Attention torch_attention(const Plan& plan) {
+/// Whether PyTorch's cuDNN kernel reads such heads (check_cudnn_tensor_shapes in
+/// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp of 2.11).
+bool are_for_cudnn(const Plan& plan) {
+  const double capability = compute_capability(plan);
+  const bool is_hopper = capability >= kHopper && capability < kBlackwell;
+  const int64_t widest = is_hopper ? 256 : 128, width = plan.model.key_width();
+  return width % 8 == 0 && width <= widest;
+}
+
+/// scaled_dot_product_attention(): cuDNN's kernel where cuDNN is newer than 9.15, on GPUs of these
+/// two generations (check_prefer_cudnn_attention in sdp_utils.cpp); where cuDNN's comes first, on
+/// all that have a flash kernel (check_cudnn_hardware_support), but it is not deterministic
+/// (check_cudnn_deterministic).
+Attention torch_attention(const Plan& plan, bool cudnn_first) {
   const double capability = compute_capability(plan);
   const bool prefers_cudnn = capability >= kHopper && capability < kAfterBlackwell;
-  return prefers_cudnn && plan.model.key_width() % 8 == 0 ? Attention::kFused : Attention::kFlash;
+  const bool asks = cudnn_first ? !plan.training.deterministic_mode : prefers_cudnn;
+  return asks && are_for_cudnn(plan) ? Attention::kFused : Attention::kFlash;
 }
 
 bool has_engines_layers(const TrainingConfig& training) {
@@ -80,7 +91,9 @@ Attention usual_attention(const Plan& plan) {
   if (own_layers || framework.unfused_attention || find_flash_obstacle(plan)) {
     return Attention::kUnfused;
   }
-  if (framework.torch_attention) return torch_attention(plan);
+  if (framework.torch_attention || framework.cudnn_attention_first) {
+    return torch_attention(plan, framework.cudnn_attention_first);
+  }
   if (!framework.transformer_engine) return Attention::kFlash;
   // get_attention_backend of TransformerEngine 2.9 (attention/dot_product_attention/utils.py).
   const double capability = compute_capability(plan);

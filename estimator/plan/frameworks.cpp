@@ -147,6 +147,7 @@ FrameworkTraits torchtitan() {
       .complex_rotary = true,  // apply_rotary_emb in models/llama3/model/model.py
       .separate_products = true,
       .whole_embedding_gradient = true,
+      .cudnn_attention_first = true,  // ScaledDotProductAttentionWrapper in models/attention.py
       .selective_by_operator = true,
       .stage_outputs = StageOutputs::kKept,
       .loss_buffers = LossBuffers::kTorchParallel,
@@ -160,6 +161,8 @@ FrameworkTraits torchtitan() {
       .notes = {
           "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
           "and reduction in fp32; each layer is a unit, and so are embedding and head",
+          "attention is cuDNN's kernel, and flash where that is not for the heads or not "
+          "deterministic (models/attention.py of v0.2.2); versions of 2024: --attention flash",
           "embedding and [norm, output] are units of their own also where they have one weight "
           "(tie_embeddings), which both gather and reduce",
           "without FSDP all parameters, gradients and AdamW's state have the plan's dtype "

@@ -78,6 +78,7 @@ struct FrameworkTraits {
   bool gelu_new_of_operators = false;
   bool norms_last = false;
   bool torch_attention = false;
+  bool cudnn_attention_first = false;
   bool returns_logits = false;
   bool reads_mask = false;
   bool reads_losses = false;
@@ -176,6 +177,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("torch_attention",
         traits.torch_attention,
         "PyTorch chooses the kernel of attention: cuDNN's on Hopper and Blackwell, else flash");
+  visit("cudnn_attention_first",
+        traits.cudnn_attention_first,
+        "attention asks for cuDNN's kernel first, and then for flash");
   visit("returns_logits",
         traits.returns_logits,
         "the forward returns the logits beside the loss, in fp32 after autocast");

@@ -96,9 +96,10 @@ SOURCES = {
     # Its tables do not say what the allocator was told; multinode_trainer.slurm of 9dec370 tells it
     # nothing, run_llama_train.sh expandable segments.
     # norm_type is rmsnorm (train_configs/llama3_8b.toml of 9dec370), which models/norms.py there
-    # makes of PyTorch's operators.
+    # makes of PyTorch's operators. Attention was flash ("SDPA flash"): models/attention.py asks for
+    # cuDNN's kernel since May 2025 (#1196).
     "torchtitan": {"training.framework": "torchtitan", "model.add_bias_linear": False,
-                   "training.rms_norm_fusion": False},
+                   "training.rms_norm_fusion": False, "training.attention": "flash"},
     # llm-foundry: each block is a unit of FSDP; eight 200 Gb/s RoCE cards a node. Its benchmarks
     # run attn_impl triton, flash_attn_triton.py of flash-attn 1 (submit_benchmarks.py). Rows say
     # "no bias", but their n_params are those of every bias and 50,368 words: 125m at 512 tokens has

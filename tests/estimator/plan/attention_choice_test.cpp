@@ -18,8 +18,26 @@ TEST(AttentionChoice, OfTransformerEngineIsCudnnsFromHopperOn) {
   EXPECT_EQ(chosen("a100", Json::object()), Attention::kFlash);
 }
 
+// ScaledDotProductAttentionWrapper in torchtitan/models/attention.py of v0.2.2: `onerank exec` of
+// TorchTitan on an A100 runs aten::_scaled_dot_product_cudnn_attention, too.
+TEST(AttentionChoice, OfTorchtitanIsCudnnsWhereThatIsForTheHeads) {
+  const auto chosen_for = [](const char* gpu, int64_t width, bool deterministic) {
+    return small_plan(
+               {{"model", {{"kv_channels", width}}},
+                {"cluster", {{"gpu", gpu}}},
+                {"training", {{"framework", "torchtitan"}, {"deterministic_mode", deterministic}}}})
+        .training.attention;
+  };
+  for (const char* gpu : {"a100", "h100", "b200"}) {
+    EXPECT_EQ(chosen_for(gpu, 128, false), Attention::kFused) << gpu;
+    EXPECT_EQ(chosen_for(gpu, 100, false), Attention::kFlash) << gpu;
+    EXPECT_EQ(chosen_for(gpu, 128, true), Attention::kFlash) << gpu;
+  }
+  EXPECT_EQ(chosen_for("h100", 256, false), Attention::kFused);
+  EXPECT_EQ(chosen_for("b200", 256, false), Attention::kFlash);
+}
+
 TEST(AttentionChoice, OfOtherFrameworksIsWhatTheyCall) {
-  EXPECT_EQ(chosen("h100", {{"framework", "torchtitan"}}), Attention::kFlash);
   EXPECT_EQ(chosen("h100", {{"framework", "megatron-deepspeed"}}), Attention::kUnfused);
   EXPECT_EQ(chosen("h100", {{"transformer_impl", "local"}}), Attention::kUnfused);
 }
