@@ -14,7 +14,9 @@
 #include "sim/cli/import/megatron_arguments.h"
 #include "sim/cli/import/megatron_config.h"
 #include "sim/cli/import/model_config_file.h"
+#include "sim/cli/import/shell_expansion.h"
 #include "sim/cli/import/shell_script.h"
+#include "sim/cli/import/shell_tokens.h"
 #include "sim/cli/import/torchtitan_config.h"
 #include "sim/cli/import/trainer_arguments.h"
 #include "sim/cli/import/tree_config.h"
@@ -167,8 +169,27 @@ std::optional<ImportedPlan> import_yaml(const std::string& text,
 
 }  // namespace
 
-std::optional<ImportedPlan> import_text(const std::string& text, const std::string& path) {
-  const std::string origin = fs::path(path).filename().string();
+namespace {
+
+/// The words of "7B 'a b' 1", as a shell divides them.
+std::vector<std::string> script_arguments(const std::string& text) {
+  ShellVariables none;
+  const std::string origin = "--script-arguments";
+  ShellExpansion expansion(none, origin);
+  std::vector<std::string> arguments;
+  for (const ShellToken& token : shell_tokens(text, 1, origin)) {
+    if (token.kind != ShellToken::Kind::kWord) continue;
+    for (const std::string& word : expansion.words(token.text)) {
+      arguments.push_back(without_marks(word));
+    }
+  }
+  return arguments;
+}
+
+/// A configuration of another program; nothing if it may be a plan or a script.
+std::optional<ImportedPlan> import_configuration(const std::string& text,
+                                                 const std::string& path,
+                                                 const std::string& origin) {
   const std::string first = first_line(text);
   if (first.starts_with('{')) {
     auto plan = import_json(text, path, origin);
@@ -181,15 +202,40 @@ std::optional<ImportedPlan> import_text(const std::string& text, const std::stri
     if (is_megatron_test(tree)) return import_megatron_test(tree, text, origin);
     refuse_no_training(path, "");
   }
-  if (auto plan = import_yaml(text, path, origin)) return plan;
+  return import_yaml(text, path, origin);
+}
+
+/// The training of a script, or of a list of arguments.
+std::optional<ImportedPlan> import_script(const std::string& text,
+                                          const std::string& path,
+                                          const std::string& origin,
+                                          const ScriptInput& input) {
+  if (first_line(text).starts_with('{')) return std::nullopt;
   if (text.find("--") == text.npos && !is_script(text, path)) return std::nullopt;
-  const ScriptFinder find_script = scripts_beside(path);
-  auto plan = import_trainer_script(text, origin, find_script, files_near(path));
-  if (!plan) plan = import_megatron_script(text, origin, find_script);
+  auto plan = import_trainer_script(text, origin, input, files_near(path));
+  if (!plan) plan = import_megatron_script(text, origin, input);
   if (!plan && is_script(text, path)) {
-    refuse_no_training(path, configuration_of(read_shell_script(text, origin, find_script)));
+    refuse_no_training(path, configuration_of(read_shell_script(text, origin, input.find_script)));
   }
   return plan;
+}
+
+}  // namespace
+
+std::optional<ImportedPlan> import_text(const std::string& text,
+                                        const std::string& path,
+                                        const std::optional<std::string>& arguments) {
+  const std::string origin = fs::path(path).filename().string();
+  auto plan = import_configuration(text, path, origin);
+  if (!plan) {
+    ScriptInput input{.find_script = scripts_beside(path)};
+    if (arguments) input.arguments = script_arguments(*arguments);
+    if ((plan = import_script(text, path, origin, input))) return plan;
+  }
+  if (!arguments) return plan;
+  throw UserError({.what = path + " is no script, and takes no arguments",
+                   .where = "--script-arguments",
+                   .help = "leave it out"});
 }
 
 }  // namespace sim

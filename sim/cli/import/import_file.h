@@ -14,6 +14,11 @@ inline constexpr const char* kStandardInput = "standard input";
 /// The plan that the text means, if it is of a program that Onerank reads; nothing if it may be a
 /// plan. `path` is the file's, beside which scripts that it sources are looked for. Throws
 /// UserError for values that cannot be read.
-std::optional<ImportedPlan> import_text(const std::string& text, const std::string& path);
+///
+/// `arguments` are those of a script, "7B 1 bf16": nothing where they are not known. Throws
+/// UserError for a file that has none.
+std::optional<ImportedPlan> import_text(const std::string& text,
+                                        const std::string& path,
+                                        const std::optional<std::string>& arguments = std::nullopt);
 
 }  // namespace sim

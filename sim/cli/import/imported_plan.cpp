@@ -170,7 +170,22 @@ class Importer {
     return {match, nullptr};
   }
 
-  void place(const SourceEntry& entry) {
+  /// Words behind a key that cannot be its value.
+  void set_words_apart(SourceEntry& entry) {
+    const PlanFlag* flag = table_.flags ? find_plan_flag(entry.key) : nullptr;
+    if (entry.open.empty() || flag == nullptr) return;
+    const bool is_value = entry.is_unknown && !flag->is_switch();
+    for (std::size_t i = is_value ? 1 : 0; i < entry.open.size(); ++i) {
+      plan_.open.push_back({.key = entry.open[i], .values = {}, .place = entry.place});
+    }
+    if (!flag->is_switch() || !entry.is_unknown) return;
+    entry.is_unknown = false;
+    entry.values.clear();
+  }
+
+  void place(SourceEntry entry) {
+    if (entry.may_be_arguments) return plan_.open.push_back(entry);
+    set_words_apart(entry);
     const auto [by_name, named_row] = find_row(entry, false);
     if (by_name == Match::kRow) return apply(*named_row, entry);
     if (table_.flags) {
@@ -319,6 +334,7 @@ void merge_under(ImportedPlan& plan, ImportedPlan other) {
   append(plan.modelled, other.modelled);
   append(plan.without_effect, other.without_effect);
   append(plan.unknown, other.unknown);
+  append(plan.open, other.open);
   append(plan.unset, other.unset);
   append(plan.notes, other.notes);
   for (UsedTechnique& used : other.techniques) {
@@ -354,6 +370,20 @@ std::vector<std::string> accept(const ImportedPlan& plan, const std::vector<std:
           {.what = fmt::format("{} has no such key that Onerank knows", plan.program),
            .where = at(entry),
            .help = fmt::format("--ignore {} estimates without it", entry.key)});
+    }
+  }
+  for (const SourceEntry& word : plan.open) {
+    known.insert(word.key);
+    if (contains(ignored, word.key)) {
+      lines.push_back(
+          fmt::format("left out: {}: the arguments that {} may hold", word.place, word.key));
+    } else {
+      problems.push_back(
+          {.what = fmt::format("{} may hold arguments, and nobody knows which", word.key),
+           .where = word.place,
+           .help = fmt::format("--script-arguments \"...\" gives what the script is started with; "
+                               "else write the arguments into it, or --ignore '{}'",
+                               word.key)});
     }
   }
   for (const std::string& name : ignored) {

@@ -33,6 +33,7 @@ struct ImportedPlan {
   std::vector<SourceEntry> modelled;
   std::vector<SourceEntry> without_effect;
   std::vector<SourceEntry> unknown;  ///< keys that no table has
+  std::vector<SourceEntry> open;     ///< words of a command that may hold any arguments
   std::vector<UnsetKey> unset;
   std::vector<UsedTechnique> techniques;
   std::vector<std::string> notes;
@@ -56,8 +57,9 @@ estimator::Json said_key(const ImportedPlan& plan, const std::string& path);
 /// Adds what another file says. Where both say a key of the plan, the plan's own value stays.
 void merge_under(ImportedPlan& plan, ImportedPlan other);
 
-/// Throws UserError for techniques and unknown keys that `ignored` does not name, and for names in
-/// it that nothing in the file has. Returns the lines that say what the estimate leaves out.
+/// Throws UserError for techniques, unknown keys and open words that `ignored` does not name, and
+/// for names in it that nothing in the file has. Returns the lines that say what the estimate
+/// leaves out.
 std::vector<std::string> accept(const ImportedPlan& plan, const std::vector<std::string>& ignored);
 
 /// Throws one UserError that names all that the plan's tree lacks for an estimate. `has_world`:

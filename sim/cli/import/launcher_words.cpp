@@ -110,6 +110,10 @@ void read_value(const std::string& key,
 
 }  // namespace
 
+bool says_machines(const std::string& key) {
+  return meaning_of(normal_key(key), "") == Meaning::kNodes;
+}
+
 void read_launcher_words(const std::vector<ShellWord>& words, LaunchedCluster& cluster) {
   std::string launcher;
   const auto read = [&](const std::string& key, const std::string& value) {

@@ -24,6 +24,9 @@ struct LaunchedCluster {
   std::string gpu;                      ///< "h100" of gpu:h100:8
 };
 
+/// Whether a launcher's key says how many machines there are.
+bool says_machines(const std::string& key);
+
 /// Takes what the words say, and leaves the rest as it is.
 void read_launcher_words(const std::vector<ShellWord>& words, LaunchedCluster& cluster);
 

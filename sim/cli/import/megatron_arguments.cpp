@@ -343,8 +343,8 @@ void name_program(ImportedPlan& plan, const TrainingCommand& training, const std
 
 std::optional<ImportedPlan> import_megatron_script(const std::string& text,
                                                    const std::string& origin,
-                                                   const ScriptFinder& find_script) {
-  const Job job = read_job(text, origin, find_script);
+                                                   const ScriptInput& input) {
+  const Job job = read_job(text, origin, input);
   std::optional<TrainingCommand> training = find_training(job.script, ArgumentLines(text, origin));
   if (!training) return std::nullopt;
   const LaunchedCluster cluster = launched_cluster(job, *training);

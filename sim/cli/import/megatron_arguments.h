@@ -15,7 +15,7 @@ namespace sim {
 /// several of Megatron-LM's arguments. Throws UserError for values that cannot be read.
 std::optional<ImportedPlan> import_megatron_script(const std::string& text,
                                                    const std::string& origin,
-                                                   const ScriptFinder& find_script);
+                                                   const ScriptInput& input);
 
 /// What Megatron-LM's arguments mean.
 const KeyTable& megatron_table();

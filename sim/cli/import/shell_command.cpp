@@ -100,7 +100,7 @@ bool ShellInterpreter::assign(const ShellToken& token, ShellMode mode) {
   if (runs(mode)) {
     set_variable(name, assigned_items(token, name, adds, value), token.line);
   } else {
-    state_.may_set(name);
+    state_.may_set(name, token.items.empty() ? value : token.items.front().text);
   }
   return true;
 }
@@ -279,20 +279,12 @@ std::string ShellInterpreter::marked_of(const ShellWord& word) {
 void ShellInterpreter::add_words(const ShellToken& token,
                                  const std::vector<std::string>& texts,
                                  std::vector<ShellWord>& words) {
-  for (const std::string& text : texts) {
-    words.push_back({without_marks(text), token.line, has_marks(text)});
-  }
+  for (const std::string& text : texts) words.push_back(marked_word(text, token.line));
 }
 void ShellInterpreter::add_words(const ShellToken& token,
                                  const std::string& text,
                                  std::vector<ShellWord>& words) {
-  std::size_t end = 0;
-  constexpr const char* kBlanks = " \t\r\n";
-  for (std::size_t at = 0; (at = text.find_first_not_of(kBlanks, end)) != text.npos;) {
-    end = std::min(text.find_first_of(kBlanks, at), text.size());
-    const std::string word = text.substr(at, end - at);
-    words.push_back({without_marks(word), token.line, has_marks(word)});
-  }
+  add_words(token, divided_outside_marks(text), words);
 }
 
 }  // namespace sim

@@ -23,8 +23,10 @@ std::size_t name_length(string_view text) {
   return static_cast<std::size_t>(end - text.begin());
 }
 
-std::string unknown(string_view written) {
-  return fmt::format("{}{}{}", kUnknownBegins, without_marks(std::string(written)), kUnknownEnds);
+/// Braces hold all digits of ${10}.
+std::size_t braced_name_length(string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  return digits > 0 ? digits : name_length(text);
 }
 
 /// What a shell knows of itself, which nobody can tell from a script.
@@ -53,7 +55,21 @@ std::string cut(const std::string& text, bool from_end, bool longest, string_vie
   return text;
 }
 
-bool begins_mark(char letter) { return letter == kUnknownBegins || letter == kUndecidedBegins; }
+bool begins_undecided(char letter) {
+  return letter == kUndecidedBegins || letter == kArgumentsBegin;
+}
+bool begins_mark(char letter) { return letter == kUnknownBegins || begins_undecided(letter); }
+
+std::string marked(char mark, string_view written) {
+  return fmt::format("{}{}{}", mark, without_marks(std::string(written)), kUnknownEnds);
+}
+
+/// "$1", which nobody knows unless the arguments of the script or the function are known.
+bool is_positional(const std::string& name) {
+  return !name.empty() && name != "0" && name.find_first_not_of("0123456789") == name.npos;
+}
+
+std::string unknown(string_view written) { return marked(kUnknownBegins, written); }
 
 /// Without the marked parts whose mark is one that `is_left_out` holds for.
 template <class IsLeftOut>
@@ -80,10 +96,45 @@ bool has_marks(const std::string& text) {
   return std::any_of(text.begin(), text.end(), begins_mark);
 }
 
-bool is_undecided(const std::string& text) { return text.find(kUndecidedBegins) != text.npos; }
+bool is_undecided(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), begins_undecided);
+}
 
-std::string undecided(string_view written) {
-  return fmt::format("{}{}{}", kUndecidedBegins, without_marks(std::string(written)), kUnknownEnds);
+std::string undecided(string_view written) { return marked(kUndecidedBegins, written); }
+std::string undecided_arguments(string_view written) { return marked(kArgumentsBegin, written); }
+
+bool has_argument(string_view text) {
+  if (text.find(kArgumentsBegin) != string_view::npos) return true;
+  constexpr string_view kBefore = " \t\r\n\"'";
+  for (std::size_t at = 0; (at = text.find('-', at)) != string_view::npos; ++at) {
+    if (at > 0 && kBefore.find(text[at - 1]) == string_view::npos) continue;
+    const std::size_t name = std::min(text.find_first_not_of('-', at), text.size() - 1);
+    if (std::isalpha(static_cast<unsigned char>(text[name])) != 0) return true;
+  }
+  return false;
+}
+
+ShellWord marked_word(const std::string& text, int line) {
+  const bool is_open = is_undecided(text) && known_part(text).empty();
+  return {.text = without_marks(text),
+          .line = line,
+          .is_unknown = has_marks(text),
+          .is_open = is_open,
+          .holds_arguments = is_open && text.find(kArgumentsBegin) != text.npos};
+}
+
+std::vector<std::string> divided_outside_marks(const std::string& text) {
+  std::vector<std::string> words;
+  bool in_word = false;
+  bool in_mark = false;
+  for (const char letter : text) {
+    in_mark = begins_mark(letter) || (in_mark && letter != kUnknownEnds);
+    const bool divides = !in_mark && std::isspace(static_cast<unsigned char>(letter)) != 0;
+    if (!divides && !in_word) words.emplace_back();
+    if (!divides) words.back() += letter;
+    in_word = !divides;
+  }
+  return words;
 }
 
 std::string known_part(const std::string& text) { return without_parts(text, begins_mark); }
@@ -104,7 +155,7 @@ void ShellExpansion::add_variable(const std::string& name,
                                   std::vector<Piece>& pieces) {
   const auto found = variables_.find(name);
   if (found == variables_.end()) {
-    if (is_state_of_shell(name)) {
+    if (is_state_of_shell(name) || (is_positional(name) && !variables_.contains("#"))) {
       pieces.push_back({undecided(written), true});
     } else if (!all && name != "@" && name != "*") {
       pieces.push_back({unknown(written), true});
@@ -124,7 +175,7 @@ void ShellExpansion::add_braces(string_view inner, bool is_quoted, std::vector<P
   const std::string written = fmt::format("${{{}}}", inner);
   const bool asks_length = inner.starts_with('#') && inner.size() > 1;
   if (asks_length) inner.remove_prefix(1);
-  const std::string name(inner.substr(0, name_length(inner)));
+  const std::string name(inner.substr(0, braced_name_length(inner)));
   string_view rest = inner.substr(name.size());
   const bool all = rest.starts_with("[@]") || rest.starts_with("[*]");
   if (all) rest.remove_prefix(3);
@@ -132,12 +183,18 @@ void ShellExpansion::add_braces(string_view inner, bool is_quoted, std::vector<P
   const bool is_set = found != variables_.end();
   const std::string value = is_set && !found->second.empty() ? found->second.front() : "";
   if (asks_length) {
+    const bool is_open =
+        is_set ? std::any_of(found->second.begin(), found->second.end(), has_marks) : name == "@";
+    if (is_open) return pieces.push_back({undecided(written), true});
     const std::size_t length = all ? (is_set ? found->second.size() : 0) : value.size();
     pieces.push_back({std::to_string(length), true});
     return;
   }
   if (rest.empty()) return add_variable(name, all, is_quoted, written, pieces);
-  if (is_undecided(value)) return pieces.push_back({undecided(written), true});
+  if (is_undecided(value)) {
+    return pieces.push_back(
+        {has_argument(value) ? undecided_arguments(written) : undecided(written), true});
+  }
   const bool empty_counts = rest.starts_with(':');
   const string_view operation = rest.substr(empty_counts ? 1 : 0);
   const char sign = operation.empty() ? '\0' : operation[0];
@@ -170,8 +227,27 @@ void ShellExpansion::add_braces(string_view inner, bool is_quoted, std::vector<P
                                                  : cut(value, rest[0] == '%', longest, pattern),
                       is_quoted});
   } else {
-    pieces.push_back({unknown(written), true});
+    const bool is_argument = is_positional(name) && !variables_.contains("#");
+    pieces.push_back({is_argument ? undecided(written) : unknown(written), true});
   }
+}
+
+/// `scontrol show hostnames` says the machines of a job of Slurm, whose number #SBATCH gives.
+bool ShellExpansion::add_hosts(string_view raw, std::vector<Piece>& pieces) {
+  constexpr std::size_t kMostHosts = 100'000;
+  const auto count = number("SLURM_NNODES");
+  if (raw.find("scontrol show hostname") == raw.npos || !count || *count < 1) return false;
+  const auto hosts = std::min(static_cast<std::size_t>(*count), kMostHosts);
+  const std::size_t pipe = raw.find('|');
+  if (pipe != raw.npos) {
+    const bool counts = raw.find("wc -l", pipe) != raw.npos;
+    if (counts) pieces.push_back({std::to_string(hosts), true});
+    return counts;
+  }
+  for (std::size_t i = 0; i < hosts; ++i) {
+    pieces.push_back({fmt::format("{}host-{}", i == 0 ? "" : " ", i + 1), false});
+  }
+  return true;
 }
 
 /// `raw` begins with '$'.
@@ -180,7 +256,7 @@ void ShellExpansion::add_expansion(string_view raw, bool is_quoted, std::vector<
     const auto number = sum(raw.substr(3, raw.size() - 5));
     pieces.push_back({number ? std::to_string(*number) : undecided(raw), true});
   } else if (raw.starts_with("$(")) {
-    pieces.push_back({undecided(raw), true});
+    if (!add_hosts(raw, pieces)) pieces.push_back({undecided(raw), true});
   } else if (raw.starts_with("${")) {
     add_braces(raw.substr(2, raw.size() - 2 - (raw.ends_with('}') ? 1 : 0)), is_quoted, pieces);
   } else {
@@ -252,8 +328,10 @@ std::vector<std::string> ShellExpansion::words(string_view raw) {
       current() += piece.text;
       continue;
     }
+    bool in_mark = false;
     for (const char letter : piece.text) {
-      if (std::isspace(static_cast<unsigned char>(letter)) != 0) {
+      in_mark = begins_mark(letter) || (in_mark && letter != kUnknownEnds);
+      if (!in_mark && std::isspace(static_cast<unsigned char>(letter)) != 0) {
         in_word = false;
       } else {
         current() += letter;

@@ -49,6 +49,7 @@ class ShellExpansion {
 
   void add_pieces(std::string_view raw, bool is_quoted, std::vector<Piece>& pieces);
   void add_expansion(std::string_view raw, bool is_quoted, std::vector<Piece>& pieces);
+  bool add_hosts(std::string_view raw, std::vector<Piece>& pieces);
   void add_braces(std::string_view inner, bool is_quoted, std::vector<Piece>& pieces);
   void add_variable(const std::string& name,
                     bool all,
@@ -64,14 +65,25 @@ class ShellExpansion {
 };
 
 /// Marks around what only the shell knows: a variable that nobody sets, which is empty in tests and
-/// takes its default, or else what a command, a test or a sum decides that nobody can follow.
+/// takes its default, or else what a command, a test or a sum decides that nobody can follow; the
+/// last of these with a mark of its own where one of its values holds arguments (`--key ...`).
 inline constexpr char kUnknownBegins = '\x01';
 inline constexpr char kUndecidedBegins = '\x03';
+inline constexpr char kArgumentsBegin = '\x04';
 inline constexpr char kUnknownEnds = '\x02';
 
 /// The text between the marks of what is not decided.
 std::string undecided(std::string_view written);
+std::string undecided_arguments(std::string_view written);
 bool is_undecided(const std::string& text);
+
+/// Whether a word of the text is an argument, "-x" or "--key", or may be one.
+bool has_argument(std::string_view text);
+
+/// A word of a command from a text with marks.
+ShellWord marked_word(const std::string& text, int line);
+/// Divides the text at its blanks, but for those between marks.
+std::vector<std::string> divided_outside_marks(const std::string& text);
 
 /// The text without the marks, and whether it had any.
 std::string without_marks(const std::string& text);

@@ -37,6 +37,7 @@ class ShellInterpreter {
 
   void run_text(std::string_view text, int line, ShellMode mode = ShellMode::kRun);
 
+  void start(const ShellStart& start);
   void set_variable(const std::string& name, std::vector<std::string> items, int line);
 
   ShellScript result() &&;

@@ -4,6 +4,11 @@
 
 namespace sim {
 
+void ShellInterpreter::start(const ShellStart& start) {
+  for (const auto& [name, value] : start.environment) set_variable(name, {value}, 0);
+  if (start.arguments) state_.set_arguments(*start.arguments);
+}
+
 void ShellInterpreter::set_variable(const std::string& name,
                                     std::vector<std::string> items,
                                     int line) {
@@ -24,9 +29,9 @@ ShellScript ShellInterpreter::result() && {
 ShellScript read_shell_script(std::string_view text,
                               const std::string& origin,
                               const ScriptFinder& find_script,
-                              const std::map<std::string, std::string>& environment) {
+                              const ShellStart& start) {
   ShellInterpreter interpreter(origin, find_script);
-  for (const auto& [name, value] : environment) interpreter.set_variable(name, {value}, 0);
+  interpreter.start(start);
   interpreter.run_text(text, 1);
   return std::move(interpreter).result();
 }

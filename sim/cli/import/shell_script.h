@@ -18,6 +18,9 @@ struct ShellWord {
   std::string text;
   int line = 0;
   bool is_unknown = false;  ///< a part of it is known to the shell alone
+  /// All of it is what nobody can decide: a shell may make several words of it, or none.
+  bool is_open = false;
+  bool holds_arguments = false;  ///< it is open, and one of the values it may have is `--key ...`
 };
 
 struct ShellCommand {
@@ -33,11 +36,22 @@ struct ShellScript {
 /// The text of another script by the path that is written, or nothing.
 using ScriptFinder = std::function<std::optional<std::string>(const std::string& path)>;
 
-/// `environment` are variables that are set before. Throws UserError that names `origin` if the
-/// script is too large or nested too deeply.
+/// What the text of a script does not have.
+struct ScriptInput {
+  ScriptFinder find_script;                                ///< scripts that it sources
+  std::optional<std::vector<std::string>> arguments = {};  ///< its arguments; nothing: not known
+};
+
+/// What a script is started with.
+struct ShellStart {
+  std::map<std::string, std::string> environment = {};               ///< variables set before
+  std::optional<std::vector<std::string>> arguments = std::nullopt;  ///< $1 ...; nothing: not known
+};
+
+/// Throws UserError that names `origin` if the script is too large or nested too deeply.
 ShellScript read_shell_script(std::string_view text,
                               const std::string& origin,
                               const ScriptFinder& find_script,
-                              const std::map<std::string, std::string>& environment = {});
+                              const ShellStart& start = {});
 
 }  // namespace sim

@@ -40,6 +40,7 @@ int ShellState::line(const std::string& name) const {
 
 void ShellState::set(const std::string& name, std::vector<std::string> items, int line) {
   note_assigned(name);
+  if (std::any_of(items.begin(), items.end(), has_argument)) with_arguments_.insert(name);
   variables_[name] = std::move(items);
   lines_[name] = line;
 }
@@ -51,7 +52,13 @@ void ShellState::unset(const std::string& name) {
 
 void ShellState::set_undecided(const std::string& name) {
   note_assigned(name);
-  variables_[name] = {undecided("$" + name)};
+  const bool holds_arguments = with_arguments_.contains(name);
+  variables_[name] = {holds_arguments ? undecided_arguments("$" + name) : undecided("$" + name)};
+}
+
+void ShellState::may_set(const std::string& name, std::string_view raw) {
+  if (has_argument(raw)) with_arguments_.insert(name);
+  note_assigned(name);
 }
 
 void ShellState::note_assigned(const std::string& name) {
@@ -72,7 +79,7 @@ ShellVariables ShellState::take_arguments() {
 
 void ShellState::set_arguments(const std::vector<std::string>& arguments) {
   take_arguments();
-  for (std::size_t i = 0; i < arguments.size() && i < 9; ++i) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
     variables_[std::to_string(i + 1)] = {arguments[i]};
   }
   variables_["@"] = arguments;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/cli/import/shell_expansion.h"
@@ -23,8 +24,8 @@ class ShellState {
 
   void set(const std::string& name, std::vector<std::string> items, int line);
   void unset(const std::string& name);
-  /// A shell may assign it here.
-  void may_set(const std::string& name) { note_assigned(name); }
+  /// A shell may assign it here, `raw` as the script has it.
+  void may_set(const std::string& name, std::string_view raw = {});
   /// Nothing is known about its value from here on.
   void set_undecided(const std::string& name);
 
@@ -57,6 +58,7 @@ class ShellState {
   std::map<std::string, int> lines_;
   std::vector<Call> calls_;
   std::set<std::string> assigned_;
+  std::set<std::string> with_arguments_;  ///< one of whose values has been `--key ...`
 };
 
 }  // namespace sim

@@ -320,6 +320,9 @@ std::optional<TrainerCall> call_of(const TrainingCommand& command,
   if (call.program == nullptr || (!call.program->alone && by_keys == nullptr)) return std::nullopt;
   if (starts_with_accelerate(command.launcher)) {
     call.launcher = entries_of_words(command.launcher, 0, lines);
+    for (const SourceEntry& entry : call.launcher) {
+      if (entry.may_be_arguments) call.entries.push_back(entry);
+    }
   }
   return call;
 }
@@ -357,7 +360,8 @@ void set_machines(const Job& job,
         std::any_of(command.launcher.begin(), command.launcher.end(), [](const ShellWord& word) {
           return word.text.starts_with("--hostfile");
         });
-    if (!cluster.nodes && !has_hosts && job.script.directives.empty()) cluster.nodes = 1;
+    const bool may_be_more = has_hosts || may_say_machines(command.launcher);
+    if (!cluster.nodes && !may_be_more && job.script.directives.empty()) cluster.nodes = 1;
   } else if (job.script.directives.empty() && command.launcher.size() <= 1) {
     cluster.nodes = 1;  // one process, which transformers' Trainer gives one GPU
     cluster.gpus_per_node = 1;
@@ -369,9 +373,9 @@ void set_machines(const Job& job,
 
 std::optional<ImportedPlan> import_trainer_script(const std::string& text,
                                                   const std::string& origin,
-                                                  const ScriptFinder& find_script,
+                                                  const ScriptInput& input,
                                                   const ScriptFinder& find_file) {
-  const Job job = read_job(text, origin, find_script);
+  const Job job = read_job(text, origin, input);
   const ArgumentLines lines(text, origin);
   std::optional<TrainerCall> best;
   TrainingCommand best_command;

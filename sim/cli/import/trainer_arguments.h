@@ -18,7 +18,7 @@ namespace sim {
 /// read.
 std::optional<ImportedPlan> import_trainer_script(const std::string& text,
                                                   const std::string& origin,
-                                                  const ScriptFinder& find_script,
+                                                  const ScriptInput& input,
                                                   const ScriptFinder& find_file);
 
 /// The plan of a file with arguments; nothing if the tree has none of such a program.

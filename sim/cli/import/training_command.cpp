@@ -75,6 +75,24 @@ bool may_say_ranks(const std::vector<ShellWord>& launcher) {
   });
 }
 
+SourceEntry open_entry(const ShellWord& word, std::string place) {
+  return {.key = word.text,
+          .values = {},
+          .place = std::move(place),
+          .is_unknown = true,
+          .may_be_arguments = true};
+}
+
+/// What a variable stands for that nobody sets may be nothing at all, and then the value before it
+/// is the whole one.
+void add_value(const ShellWord& word, SourceEntry& entry) {
+  const bool may_be_nothing = word.is_open || (word.is_unknown && word.text.starts_with('$'));
+  if (word.is_open) entry.open.push_back(word.text);
+  if (may_be_nothing && !entry.values.empty()) return;
+  entry.is_unknown = entry.is_unknown || word.is_unknown;
+  if (!word.is_unknown || entry.values.empty()) entry.values.push_back(word.text);
+}
+
 }  // namespace
 
 ArgumentLines::ArgumentLines(const std::string& text, std::string origin)
@@ -94,6 +112,18 @@ ArgumentLines::ArgumentLines(const std::string& text, std::string origin)
 std::string ArgumentLines::place(const std::string& key, int line_of_command) const {
   const auto found = lines_.find(key);
   return fmt::format("{}:{}", origin_, found == lines_.end() ? line_of_command : found->second);
+}
+
+bool may_say_machines(const std::vector<ShellWord>& launcher) {
+  bool is_value = false;
+  for (const ShellWord& word : launcher) {
+    const bool is_key = word.text.starts_with('-');
+    const std::size_t equals = word.text.find('=');
+    if (is_key && says_machines(word.text.substr(0, equals))) return true;
+    if (!is_key && word.is_unknown && (!is_value || word.holds_arguments)) return true;
+    is_value = is_key && equals == word.text.npos;
+  }
+  return false;
 }
 
 ProgramWords python_program(const ShellCommand& command) {
@@ -123,12 +153,10 @@ std::vector<SourceEntry> entries_of_words(const std::vector<ShellWord>& words,
         entry.is_unknown = word.is_unknown;
       }
       entries.push_back(std::move(entry));
+    } else if (word.holds_arguments || (entries.empty() && word.is_open)) {
+      entries.push_back(open_entry(word, lines.place(word.text, word.line)));
     } else if (!entries.empty() && !word.text.empty()) {
-      // What a variable stands for that nobody sets may be nothing at all.
-      entries.back().is_unknown = entries.back().is_unknown || word.is_unknown;
-      if (!word.is_unknown || entries.back().values.empty()) {
-        entries.back().values.push_back(word.text);
-      }
+      add_value(word, entries.back());
     }
   }
   return entries;
@@ -144,11 +172,13 @@ std::vector<TrainingCommand> training_commands(const ShellScript& script,
   return trainings;
 }
 
-Job read_job(const std::string& text, const std::string& origin, const ScriptFinder& find_script) {
-  Job job{.script = read_shell_script(text, origin, find_script), .cluster = {}};
+Job read_job(const std::string& text, const std::string& origin, const ScriptInput& input) {
+  ShellStart start{.environment = {}, .arguments = input.arguments};
+  Job job{.script = read_shell_script(text, origin, input.find_script, start), .cluster = {}};
   if (job.script.directives.empty()) return job;
   read_launcher_words(job.script.directives, job.cluster);
-  job.script = read_shell_script(text, origin, find_script, slurm_variables(job.cluster));
+  start.environment = slurm_variables(job.cluster);
+  job.script = read_shell_script(text, origin, input.find_script, start);
   return job;
 }
 
@@ -163,7 +193,7 @@ LaunchedCluster launched_cluster(const Job& job, const TrainingCommand& training
   read_launcher_words(training.launcher, cluster);
   if (!starts_ranks_itself(training.launcher)) return cluster;
   cluster.tasks_start_ranks = true;
-  if (!cluster.nodes) cluster.nodes = 1;
+  if (!cluster.nodes && !may_say_machines(training.launcher)) cluster.nodes = 1;
   cluster.is_one_rank_by_default = !may_say_ranks(training.launcher);
   if (cluster.is_one_rank_by_default) cluster.gpus_per_node = 1;
   return cluster;

@@ -62,7 +62,11 @@ struct Job {
   ShellScript script;
   LaunchedCluster cluster;
 };
-Job read_job(const std::string& text, const std::string& origin, const ScriptFinder& find_script);
+Job read_job(const std::string& text, const std::string& origin, const ScriptInput& input);
+
+/// Whether a launcher's words say how many machines there are, or may say it. An unknown value of
+/// another key does not.
+bool may_say_machines(const std::vector<ShellWord>& launcher);
 
 /// The machines of the job, of srun and of the training's launcher.
 LaunchedCluster launched_cluster(const Job& job, const TrainingCommand& training);

@@ -92,7 +92,9 @@ void set_machine(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
 /// Of accelerate, which counts the processes of all machines.
 void set_machines(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
   const SourceEntry* processes = find_entry(entries, "num_processes");
-  if (processes == nullptr) return;
+  const SourceEntry* hosts = find_entry(entries, "num_machines");
+  const bool is_open = hosts != nullptr && hosts->is_unknown;
+  if (processes == nullptr || processes->is_unknown || is_open) return;
   const Json said = said_key(plan, "cluster.nodes");
   const int64_t machines = said.is_number_integer() ? said.get<int64_t>() : 1;
   const int64_t gpus = parse_positive_number(processes->value(), processes->place);

@@ -133,11 +133,12 @@ std::string file_meant_by(const std::string& named) {
   return std::filesystem::is_regular_file(config, ignored) ? config.string() : named;
 }
 
-PlanFile read_plan_or_other_file(const std::string& named) {
+PlanFile read_plan_or_other_file(const std::string& named,
+                                 const std::optional<std::string>& script_arguments) {
   const std::string path = file_meant_by(named);
   const std::string text = read_plan_text(path);
   PlanFile file;
-  file.imported = import_text(text, path);
+  file.imported = import_text(text, path, script_arguments);
   file.tree = file.imported ? file.imported->tree : estimator::JsonValue(plan_tree(text, path));
   return file;
 }

@@ -23,7 +23,8 @@ std::string file_meant_by(const std::string& named);
 /// Reads the file, told by its content. `named` is its path, "-" for standard input, the folder of
 /// a model's config.json, or the name of an example of ours. Throws UserError for a file that
 /// cannot be read, is empty, is too large to be a plan or is not text, and (with line and column)
-/// for text that does not parse.
-PlanFile read_plan_or_other_file(const std::string& named);
+/// for text that does not parse. `script_arguments` are those of a script, if they are known.
+PlanFile read_plan_or_other_file(const std::string& named,
+                                 const std::optional<std::string>& script_arguments = std::nullopt);
 
 }  // namespace sim

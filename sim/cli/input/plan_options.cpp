@@ -65,6 +65,12 @@ void PlanOptions::add_flags_to(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group("Plan");
+  app.add_option("--script-arguments",
+                 script_arguments_,
+                 "what another program's script is started with, its $1, $2 ...: \"7B 1 bf16\"; "
+                 "\"\" for nothing")
+      ->type_name("TEXT")
+      ->group("Plan");
   app.add_flag("--verbose", verbose_, "list the keys of another program's file, and their use")
       ->group("Plan");
   flags_.add_to(app);
@@ -155,7 +161,12 @@ PlanFile PlanOptions::read_tree(const Environment& environment, Writers& writers
   file.tree = Json::object();
   const std::string model_file = file_of_model();
   const std::string& named = path_.empty() ? model_file : path_;
-  if (!named.empty()) file = read_plan_or_other_file(named);
+  if (script_arguments_ && path_.empty()) {
+    throw UserError({.what = "there is no script that takes arguments",
+                     .where = "--script-arguments " + *script_arguments_,
+                     .help = "give the script, or leave it out"});
+  }
+  if (!named.empty()) file = read_plan_or_other_file(named, script_arguments_);
   if (!path_.empty() && !model_file.empty()) take_model(read_plan_or_other_file(model_file), file);
   Json tree = file.tree.json();
   if (!tree.is_object()) return file;  // resolve_plan() says what is wrong with it

@@ -80,6 +80,7 @@ class PlanOptions {
   std::string path_;
   std::string world_size_;
   std::vector<std::string> ignored_;
+  std::optional<std::string> script_arguments_;
   bool verbose_ = false;
   PlanFlags flags_;
   PipelineLayers pipeline_layers_;

@@ -84,6 +84,67 @@ TEST_F(MegatronImport, TellsTasksFromGpus) {
   EXPECT_THAT(unknown.notes, testing::Contains(HasSubstr("give --gpus-per-node")));
 }
 
+constexpr const char* kShape =
+    "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --micro-batch-size 1 ";
+
+// Words that nobody can decide are no values of the flag before them, and none is left out.
+TEST_F(MegatronImport, RefusesWordsThatMayHoldArguments) {
+  const auto of = [](const std::string& lines, const std::string& end) {
+    return imported(lines + "\ntorchrun pretrain_gpt.py " + kShape + end + "\n");
+  };
+  const std::string test = "A='--tensor-model-parallel-size 4'; [ -f /big ] && A=\"$A --fp16\"";
+  for (const char* end : {"--bf16 $A", "--seed 1 $A", "$A --bf16"}) {
+    const ImportedPlan plan = of(test, end);
+    ASSERT_EQ(plan.open.size(), 1u) << end;
+    EXPECT_EQ(plan.open.front().key, "$A");
+    EXPECT_EQ(plan.open.front().place, "train.sh:2");
+  }
+  EXPECT_EQ(said_key(of(test, "--bf16 $A"), "training.dtype"), "bf16");
+  EXPECT_EQ(said_key(of(test, "--seed 7 $A"), "training.seed"), 7);
+  EXPECT_EQ(of("", "--bf16 $1").open.size(), 1u);
+  EXPECT_EQ(of("", "--seed 7 $(more)").open.size(), 1u);
+  EXPECT_TRUE(of("", "--seed $1 --data-path $1 --bf16 $NOBODY_SETS").open.empty());
+  EXPECT_EQ(of("", "--seed $1").unset.size(), 1u);
+  const ImportedPlan plan = of(test, "--bf16 $A");
+  try {
+    accept(plan, {});
+    FAIL() << "$A was left out";
+  } catch (const estimator::UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("$A may hold arguments"));
+    EXPECT_THAT(error.what(), HasSubstr("--script-arguments"));
+  }
+  EXPECT_THAT(accept(plan, {"$A"}), testing::Contains(HasSubstr("arguments that $A may hold")));
+}
+
+TEST_F(MegatronImport, TakesTheArgumentsOfAScript) {
+  const std::string text = std::string("[ $1 = big ] && A='--tp 4 --bf16'\npretrain_gpt.py ") +
+                           kShape + "--pipeline-model-parallel-size $2 $A\n";
+  const auto plan = import_text(text, "train.sh", "big '2'");
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->open.empty());
+  EXPECT_EQ(said_key(*plan, "parallelism.pipeline"), 2);
+  EXPECT_EQ(said_key(*plan, "training.dtype"), "bf16");
+  EXPECT_THROW(import_text("{\"model\": \"llama3-8b\"}", "plan.json", "big"), estimator::UserError);
+}
+
+// A launcher with no word for it has one machine, and one that nobody can read has a number of them
+// that is asked for.
+TEST_F(MegatronImport, AsksForMachinesThatALauncherMayName) {
+  const auto nodes = [](const std::string& launcher, const std::string& before = "") {
+    return said_key(imported("#!/bin/bash\n" + before + launcher + " pretrain_gpt.py " + kShape),
+                    "cluster.nodes");
+  };
+  EXPECT_EQ(nodes("torchrun --nproc_per_node 8"), 1);
+  EXPECT_EQ(nodes("torchrun --nproc_per_node $GPUS --master_addr $ADDRESS"), 1);
+  EXPECT_EQ(nodes("torchrun --nproc_per_node 8 --nnodes 2"), 2);
+  for (const char* words : {"--nnodes $NNODES", "--nnodes $1", "--nnodes=${WORLD_SIZE}", "$ALL"}) {
+    EXPECT_TRUE(nodes(std::string("torchrun --nproc_per_node 8 ") + words).is_null()) << words;
+  }
+  EXPECT_TRUE(
+      nodes("srun torchrun --nproc_per_node 8 --nnodes $SLURM_NNODES", "#SBATCH --nodes=2-4\n")
+          .is_null());
+}
+
 // srun's and sbatch's -N are machines, and mpirun's are ranks of a machine; torchrun starts one
 // rank unless it is told how many.
 TEST_F(MegatronImport, KnowsTheWorldsOfLaunchers) {
@@ -101,7 +162,7 @@ TEST_F(MegatronImport, KnowsTheWorldsOfLaunchers) {
   EXPECT_EQ(world("#SBATCH -N 4 --gpus=16\n", "srun torchrun --nproc_per_node $G"), Said(4, 4));
   EXPECT_EQ(world("", "torchrun"), Said(1, 1));
   EXPECT_EQ(world("", "torchrun --nnodes 2 --nproc-per-node=8"), Said(2, 8));
-  EXPECT_EQ(world("", "torchrun $ARGS"), Said(1, nullptr));
+  EXPECT_EQ(world("", "torchrun $ARGS"), Said(nullptr, nullptr));
   EXPECT_THAT(
       imported("torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4\n")
           .notes,

@@ -57,6 +57,52 @@ TEST(ShellScript, LeavesWhatOnlyTheShellKnows) {
   EXPECT_EQ(read.commands[0].words[3].line, 1);
 }
 
+TEST(ShellScript, DoesNotDecideWhatDependsOnArguments) {
+  const auto flag = [](const std::string& arguments) {
+    ShellStart start;
+    if (!arguments.empty()) start.arguments = Words{arguments};
+    const ShellScript read = read_shell_script(
+        "P=$1\nif [ $P = fp16 ]; then F=--fp16; else F=--bf16; fi\nrun $F", "train.sh", {}, start);
+    return read.commands.front().words.back();
+  };
+  EXPECT_EQ(flag("fp16").text, "--fp16");
+  EXPECT_EQ(flag("x").text, "--bf16");
+  EXPECT_TRUE(flag("").is_open);
+  EXPECT_TRUE(flag("").holds_arguments);
+  const ShellScript guarded = script("if [ -z \"$1\" ]; then exit 1; fi\nrun ${12} ${1:-7b}");
+  ASSERT_EQ(guarded.commands.size(), 1u);
+  EXPECT_EQ(texts(guarded.commands[0].words), (Words{"run", "${12}", "7b"}));
+}
+
+TEST(ShellScript, TellsWhichOpenWordsMayBeArguments) {
+  const auto word = [](const std::string& text) {
+    return script(text + "\nrun $A").commands.front().words.back();
+  };
+  EXPECT_TRUE(word("A='--tp 4'; [ -f /big ] && A='--tp 8'").holds_arguments);
+  EXPECT_TRUE(word("[ -f /big ] && A='--tp 8'").holds_arguments);
+  EXPECT_TRUE(word("B=--x; [ -f /big ] && B=; A=$B").holds_arguments);
+  EXPECT_FALSE(word("A=4; [ -f /big ] && A=-8").holds_arguments);
+  EXPECT_TRUE(word("A=4; [ -f /big ] && A=8").is_open);
+  EXPECT_FALSE(word("A=4; [ -f /big ] && A=8; A=$A/x").is_open);
+}
+
+TEST(ShellScript, KeepsWhatAShellAloneKnowsInOneWord) {
+  EXPECT_EQ(last("A=\"--mbs $(wc -l < a b)\"; run $A"), (Words{"run", "--mbs", "$(wc -l < a b)"}));
+}
+
+// scontrol's list is as long as the job has machines, and that of another command is not known.
+TEST(ShellScript, CountsTheHostsOfAJob) {
+  const auto words = [](const std::string& text) {
+    ShellStart start{.environment = {{"SLURM_NNODES", "3"}}};
+    return texts(read_shell_script(text, "train.sh", {}, start).commands.front().words);
+  };
+  const std::string show = "scontrol show hostnames $SLURM_JOB_NODELIST";
+  EXPECT_EQ(words("H=( $(" + show + ") ); run ${#H[@]}"), (Words{"run", "3"}));
+  EXPECT_EQ(words("run $(" + show + " | wc -l)"), (Words{"run", "3"}));
+  EXPECT_EQ(words("run $(" + show + " | head -n 1)").back(), "$(" + show + " | head -n 1)");
+  EXPECT_EQ(words("H=( $(cat hosts) ); run ${#H[@]}").back(), "${#H[@]}");
+}
+
 TEST(ShellScript, TakesTheBranchThatAShellWould) {
   EXPECT_EQ(last("D=fp8\nif [[ \"$D\" == \"fp8\" ]]; then\n X=1\nelse\n X=2\nfi\nrun $X"),
             (Words{"run", "1"}));

@@ -61,6 +61,19 @@ constexpr const char* kZero3 = R"({"bf16": {"enabled": "auto"}, "fp16": {"enable
     "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto",
                           "stage3_prefetch_bucket_size": 1e7}})";
 
+TEST_F(TrainerImport, AsksForMachinesThatALauncherMayName) {
+  EXPECT_EQ(said_key(clm("", "deepspeed --num_gpus 8"), "cluster.nodes"), 1);
+  for (const char* launcher : {"deepspeed --num_nodes $NNODES --num_gpus 8",
+                               "torchrun --nproc_per_node 8 --nnodes $1",
+                               "accelerate launch --num_processes 16 --num_machines $NNODES"}) {
+    EXPECT_TRUE(said_key(clm("", launcher), "cluster.nodes").is_null()) << launcher;
+  }
+  const ImportedPlan open = clm("", "accelerate launch $(more)");
+  EXPECT_TRUE(said_key(open, "cluster.nodes").is_null());
+  ASSERT_EQ(open.open.size(), 1u);
+  EXPECT_EQ(open.open.front().key, "$(more)");
+}
+
 TEST_F(TrainerImport, ReadsACommandWithItsDeepspeedFile) {
   write("ds_z3.json", kZero3);
   const ImportedPlan plan =
