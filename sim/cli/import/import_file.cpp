@@ -158,7 +158,7 @@ std::optional<ImportedPlan> import_yaml(const std::string& text,
   if (!may_be_yaml) return std::nullopt;
   Json tree;
   try {
-    tree = parse_yaml(text, path, DuplicateKeys::kLastCounts);
+    tree = parse_yaml(text, path, YamlReading::kAsPython);
   } catch (const UserError&) {
     return std::nullopt;  // the reader of plans says what is wrong with it
   }
@@ -198,7 +198,7 @@ std::optional<ImportedPlan> import_configuration(const std::string& text,
   if (is_toml_table(first)) return import_torchtitan_config(text, origin);
   const bool is_test = text.find("MODEL_ARGS:") != text.npos && !is_script(text, path);
   if (is_test) {
-    const Json tree = parse_yaml(text, path, DuplicateKeys::kLastCounts);
+    const Json tree = parse_yaml(text, path, YamlReading::kAsPython);
     if (is_megatron_test(tree)) return import_megatron_test(tree, text, origin);
     refuse_no_training(path, "");
   }

@@ -13,6 +13,7 @@
 #include "estimator/base/text.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/glob.h"
+#include "sim/cli/import/switch_words.h"
 #include "sim/cli/values/flag_value.h"
 #include "sim/cli/values/plan_flag_table.h"
 
@@ -226,14 +227,18 @@ class Importer {
     if (!flag.is_switch() && is_unset(entry, flag.path)) return;
     try_to(
         [&] {
-          const bool denied =
-              flag.is_switch() && (entry.value() == "false" || entry.value() == "False");
-          const std::string text =
-              flag.is_switch() ? (denied ? "false" : "true") : joined(entry, flag);
+          const std::string text = flag.is_switch() ? switch_text(entry) : joined(entry, flag);
           const bool yields = flag.said.yields && written_.contains(flag.path);
           if (!yields) write(flag.path, flag_value(flag, text), entry);
         },
         entry);
+  }
+
+  /// A switch alone is on; trees have true and false. What nobody sets may be nothing at all.
+  static std::string switch_text(const SourceEntry& entry) {
+    const std::string value = entry.value();
+    if (value.empty() || value == "True" || entry.is_unknown) return "true";
+    return value == "False" ? "false" : value;
   }
 
   /// A pattern of layers may have been divided at its blanks; words of a list are.
@@ -303,6 +308,7 @@ void list_keys(const char* title, const std::vector<SourceEntry>& entries, std::
 ImportedPlan import_entries(std::vector<SourceEntry> entries,
                             const KeyTable& table,
                             const std::string& origin) {
+  spell_switches(entries, table);
   return Importer(std::move(entries), table, origin).import();
 }
 

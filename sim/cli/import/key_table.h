@@ -76,12 +76,19 @@ void visit_fields(Visitor& visit, DefaultRow& row) {
   visit("unless", row.unless, "not in files that have one of these keys");
 }
 
+/// What turns a switch on and off, in lower case.
+struct SwitchWords {
+  std::vector<std::string> yes = {};
+  std::vector<std::string> no = {};
+};
+
 /// One program's keys. `flags`: whether its keys are also the plan's flags, as Megatron-LM's are.
 struct KeyTable {
   std::string program;
   std::vector<KeyRow> rows;
   std::vector<DefaultRow> defaults;
   bool flags = false;
+  SwitchWords switches = {};  ///< empty: true and false alone
 };
 
 const std::vector<Technique>& techniques();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "estimator/base/errors.h"
+#include "sim/cli/import/shell_expansion.h"
 
 namespace sim {
 namespace {
@@ -104,6 +105,8 @@ class Tokenizer {
       read_heredocs(tokens);
     } else if (read_test(tokens) || read_sum(tokens)) {
       return;
+    } else if (placeholder_length() > 0) {
+      read_word(tokens);
     } else if (letter == '<' || letter == '>' || text_.substr(at_).starts_with("&>")) {
       read_redirection();
     } else if (string_view(";&|()").find(letter) != string_view::npos) {
@@ -180,12 +183,41 @@ class Tokenizer {
     at_ = end;
   }
 
-  /// Its target is no word of the command. Digits before it ("2>&1") are, which does no harm.
+  /// The length of "<path to data>", which somebody is to replace; 0 where no such text begins.
+  std::size_t placeholder_length() const {
+    const string_view rest = text_.substr(at_);
+    if (!rest.starts_with('<') || std::isalpha(static_cast<unsigned char>(peek(1))) == 0) return 0;
+    const auto is_part = [](char letter) {
+      return is_shell_name_letter(letter) || string_view(" ./-").find(letter) != string_view::npos;
+    };
+    const auto end = std::find_if_not(rest.begin() + 1, rest.end(), is_part);
+    if (end == rest.end() || *end != '>' || *(end - 1) == ' ') return 0;
+    const auto length = static_cast<std::size_t>(end - rest.begin()) + 1;
+    const bool is_whole = length == rest.size() ||
+                          string_view(" \t\r\n/;\"'").find(rest[length]) != string_view::npos;
+    return is_whole ? length : 0;
+  }
+
+  /// As where a text in angle brackets was to be replaced, and more than one line is between them.
+  void refuse_argument_as_file() const {
+    if (peek() != '-' || (peek(1) != '-' && std::isalpha(static_cast<unsigned char>(peek(1))) == 0))
+      return;
+    const string_view rest = text_.substr(at_);
+    const string_view argument = rest.substr(0, rest.find_first_of(" \t\r\n\\"));
+    throw estimator::UserError(
+        {.what = "a shell takes this argument for the name of a file behind < or >",
+         .where = fmt::format("{}:{}: {}", origin_, line_, argument),
+         .help = "replace the text in angle brackets before it, or put it into quotes"});
+  }
+
+  /// Its target is no word of the command, and neither are digits before it ("2>&1").
   void read_redirection() {
     const bool is_heredoc = text_.substr(at_).starts_with("<<") && peek(2) != '<';
     const bool strips_tabs = is_heredoc && peek(2) == '-';
     while (at_ < text_.size() && string_view("<>&|-").find(peek()) != string_view::npos) ++at_;
-    while (is_blank(peek())) ++at_;
+    if (!is_heredoc && text_[at_ - 1] == '-') return;  // >&- closes
+    while (is_blank(peek()) || skips("\\\n")) at_ += is_blank(peek()) ? 1 : 0;
+    if (!is_heredoc) refuse_argument_as_file();
     const std::size_t begin = at_;
     if (peek() == '(') at_ = end_of_brackets(text_, at_, 0);  // <(command)
     skip_word();
@@ -221,6 +253,10 @@ class Tokenizer {
     const std::size_t begin = at_;
     while (at_ < text_.size()) {
       const char letter = peek();
+      if (const std::size_t length = placeholder_length(); length > 0) {
+        at_ += length;
+        continue;
+      }
       if (is_blank(letter) || string_view("\n;&|()<>").find(letter) != string_view::npos) break;
       at_ = end_of_shell_part(text_, at_);
     }
@@ -232,7 +268,11 @@ class Tokenizer {
     const std::size_t begin = at_;
     const int first_line = line_;
     skip_word();
-    std::string word(text_.substr(begin, at_ - begin));
+    const string_view written = text_.substr(begin, at_ - begin);
+    const bool is_of_redirection =
+        (peek() == '<' || peek() == '>') && written.find_first_not_of("0123456789") == written.npos;
+    if (is_of_redirection && !written.empty()) return;
+    std::string word = with_open_placeholders(written);
     if (begins_array(word) && peek() == '(') {
       tokens.push_back({Kind::kArray, std::move(word), first_line, read_items()});
     } else if (at_ == begin) {
@@ -240,6 +280,20 @@ class Tokenizer {
     } else {
       tokens.push_back({Kind::kWord, std::move(word), first_line, {}});
     }
+  }
+
+  /// Nobody knows what a text in angle brackets stands for.
+  static std::string with_open_placeholders(string_view written) {
+    std::string word(written);
+    const bool has_one = written.find('<') != written.npos && written.find('\'') == written.npos &&
+                         written.find('"') == written.npos;
+    for (std::size_t at = 0; has_one && (at = word.find('<', at)) != word.npos; at += 2) {
+      const std::size_t end = word.find('>', at);
+      if (end == word.npos) break;
+      word.insert(end + 1, 1, kUnknownEnds);
+      word.insert(at, 1, kUnknownBegins);
+    }
+    return word;
   }
 
   std::vector<ShellToken> read_items() {

@@ -47,7 +47,7 @@ std::optional<NamedFile> read_named(const std::string& path, const ScriptFinder&
   NamedFile file{.tree = {}, .text = *text, .origin = name};
   try {
     file.tree = path.ends_with(".json") ? estimator::parse_json(*text, name)
-                                        : parse_yaml(*text, name, DuplicateKeys::kLastCounts);
+                                        : parse_yaml(*text, name, YamlReading::kAsPython);
   } catch (const estimator::UserError&) {
     return std::nullopt;  // templates of other tools have such names
   }

@@ -5,6 +5,7 @@
 #include "estimator/base/database.h"
 #include "estimator/base/text.h"
 #include "sim/cli/import/glob.h"
+#include "sim/cli/import/switch_words.h"
 #include "sim/cli/import/tree_entries.h"
 
 namespace onerank_data {
@@ -84,7 +85,7 @@ const TrainerProgram* trainer_program_of(const std::vector<SourceEntry>& entries
 }
 
 KeyTable trainer_table(const std::string& program) {
-  KeyTable table{.program = program, .rows = {}, .defaults = {}, .flags = false};
+  KeyTable table{.program = program, .switches = trainer_words()};
   if (program == "axolotl") {
     add_rows(onerank_data::import_axolotl_json, "axolotl.json", table.rows);
   }

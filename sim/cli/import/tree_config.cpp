@@ -5,6 +5,7 @@
 
 #include "estimator/base/database.h"
 #include "estimator/base/text.h"
+#include "sim/cli/import/switch_words.h"
 #include "sim/cli/import/tree_entries.h"
 #include "sim/cli/values/strict_number.h"
 
@@ -46,6 +47,7 @@ KeyTable table_of(const std::string& program) {
     table.defaults = estimator::read_database<DefaultRow>(
         onerank_data::import_nanotron_defaults_json, "nanotron_defaults.json");
   } else if (program == "accelerate") {
+    table.switches = accelerate_words();
     table.rows = read_key_rows(onerank_data::import_accelerate_json, "accelerate.json");
     table.defaults = estimator::read_database<DefaultRow>(
         onerank_data::import_accelerate_defaults_json, "accelerate_defaults.json");

@@ -4,8 +4,12 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
@@ -22,8 +26,7 @@ constexpr const char* kTooLarge = "a plan this deep or large";
 
 class YamlReader {
  public:
-  YamlReader(const std::string& origin, DuplicateKeys duplicates)
-      : origin_(origin), duplicates_(duplicates) {}
+  YamlReader(const std::string& origin, YamlReading reading) : origin_(origin), reading_(reading) {}
 
   Json read(const YAML::Node& node, int depth = 0) {
     // Aliases share nodes: a short text can stand for a tree without end.
@@ -61,7 +64,7 @@ class YamlReader {
              "see `onerank schema plan` for those that there are");
       }
       const std::string& key = entry.first.Scalar();
-      if (object.contains(key) && duplicates_ == DuplicateKeys::kRefused) {
+      if (object.contains(key) && reading_ == YamlReading::kStrict) {
         fail(
             entry.first.Mark(), fmt::format("the key {} stands twice", key), "keep one of the two");
       }
@@ -76,12 +79,26 @@ class YamlReader {
     return array;
   }
 
-  static Json read_scalar(const YAML::Node& node) {
+  /// resolver.py of PyYAML.
+  static std::optional<bool> switch_of(std::string_view text) {
+    constexpr std::array<std::string_view, 9> kOn = {
+        "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"};
+    constexpr std::array<std::string_view, 9> kOff = {
+        "false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"};
+    if (std::find(kOn.begin(), kOn.end(), text) != kOn.end()) return true;
+    if (std::find(kOff.begin(), kOff.end(), text) != kOff.end()) return false;
+    return std::nullopt;
+  }
+
+  Json read_scalar(const YAML::Node& node) const {
     const std::string& text = node.Scalar();
     const bool quoted = node.Tag() == "!";
     if (quoted) return text;
     if (text == "null" || text == "~" || text.empty()) return nullptr;
     if (text == "true" || text == "false") return text == "true";
+    if (reading_ == YamlReading::kAsPython) {
+      if (const auto is_on = switch_of(text)) return *is_on;
+    }
     if (text.find_first_not_of("0123456789+-.eE") != std::string::npos) return text;
     const char* end = text.data() + text.size();
     const auto is_all = [&](const std::from_chars_result& result) {
@@ -95,7 +112,7 @@ class YamlReader {
   }
 
   const std::string& origin_;
-  DuplicateKeys duplicates_;
+  YamlReading reading_;
   int nodes_ = 0;
 };
 
@@ -152,8 +169,8 @@ void check_structure(const std::string& text, const YamlReader& reader) {
 
 }  // namespace
 
-Json parse_yaml(const std::string& text, const std::string& origin, DuplicateKeys duplicates) {
-  YamlReader reader(origin, duplicates);
+Json parse_yaml(const std::string& text, const std::string& origin, YamlReading reading) {
+  YamlReader reader(origin, reading);
   try {
     check_structure(text, reader);
     return reader.read(YAML::Load(text));

@@ -9,11 +9,12 @@ namespace sim {
 
 /// Reads one YAML document. Unquoted scalars are typed as in YAML 1.2's core schema: null, true,
 /// false, decimal numbers; the rest (also `yes`, `.nan`, 0x10) is text.
-/// Throws UserError with line and column; several documents are errors, and so are duplicate keys
-/// unless the last one counts.
-enum class DuplicateKeys { kRefused, kLastCounts };
+/// Throws UserError with line and column; several documents are errors, and so are duplicate keys.
+/// kAsPython: as PyYAML reads the files of other programs, where the last duplicate counts, and
+/// unquoted yes, no, on and off are true and false as well.
+enum class YamlReading { kStrict, kAsPython };
 estimator::Json parse_yaml(const std::string& text,
                            const std::string& origin,
-                           DuplicateKeys duplicates = DuplicateKeys::kRefused);
+                           YamlReading reading = YamlReading::kStrict);
 
 }  // namespace sim

@@ -116,6 +116,14 @@ TEST_F(MegatronImport, RefusesWordsThatMayHoldArguments) {
   EXPECT_THAT(accept(plan, {"$A"}), testing::Contains(HasSubstr("arguments that $A may hold")));
 }
 
+TEST_F(MegatronImport, RefusesAValueOfASwitch) {
+  const auto of = [](const std::string& end) {
+    return imported("pretrain_gpt.py " + std::string(kShape) + end + "\n");
+  };
+  EXPECT_EQ(said_key(of("--bf16 2>&1 | tee log"), "training.dtype"), "bf16");
+  EXPECT_THROW(of("--bf16 2"), estimator::UserError);
+}
+
 TEST_F(MegatronImport, TakesTheArgumentsOfAScript) {
   const std::string text = std::string("[ $1 = big ] && A='--tp 4 --bf16'\npretrain_gpt.py ") +
                            kShape + "--pipeline-model-parallel-size $2 $A\n";

@@ -90,6 +90,19 @@ TEST(ShellScript, KeepsWhatAShellAloneKnowsInOneWord) {
   EXPECT_EQ(last("A=\"--mbs $(wc -l < a b)\"; run $A"), (Words{"run", "--mbs", "$(wc -l < a b)"}));
 }
 
+TEST(ShellScript, TakesPlaceholdersForWords) {
+  const ShellScript read = script(
+      "A=<Specify path>/vocab.json\nrun --dir <TENSORBOARD DIRECTORY> \\\n --fp16 $A 2>&1 >x");
+  EXPECT_EQ(
+      texts(read.commands[0].words),
+      (Words{"run", "--dir", "<TENSORBOARD DIRECTORY>", "--fp16", "<Specify path>/vocab.json"}));
+  EXPECT_TRUE(read.commands[0].words[2].is_unknown);
+  EXPECT_TRUE(read.commands[0].words[4].is_unknown);
+  EXPECT_EQ(last("run <in.txt >out.txt --x <in>out"), (Words{"run", "--x"}));
+  EXPECT_THROW(script("run --dir < \\\n --fp16"), estimator::UserError);
+  EXPECT_EQ(last("run 2>&- --x >-"), (Words{"run", "--x"}));
+}
+
 // scontrol's list is as long as the job has machines, and that of another command is not known.
 TEST(ShellScript, CountsTheHostsOfAJob) {
   const auto words = [](const std::string& text) {

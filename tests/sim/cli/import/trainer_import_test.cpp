@@ -61,6 +61,29 @@ constexpr const char* kZero3 = R"({"bf16": {"enabled": "auto"}, "fp16": {"enable
     "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto",
                           "stage3_prefetch_bucket_size": 1e7}})";
 
+// string_to_bool() of transformers' hf_argparser.py, and the words of PyYAML's resolver.
+TEST_F(TrainerImport, KnowsTheWordsOfSwitches) {
+  for (const char* word : {"1", "yes", "TRUE", "True", "t", "Y", "true"}) {
+    const ImportedPlan plan =
+        clm(std::string("--bf16 ") + word + " --gradient_checkpointing " + word);
+    EXPECT_EQ(said_key(plan, "training.dtype"), "bf16") << word;
+    EXPECT_EQ(said_key(plan, "training.recompute"), "full") << word;
+  }
+  for (const char* word : {"0", "no", "FALSE", "f", "N"}) {
+    EXPECT_EQ(said_key(clm(std::string("--bf16 ") + word), "training.dtype"), "fp32") << word;
+  }
+  EXPECT_TRUE(named_techniques(clm("--torch_compile no")).empty());
+  EXPECT_THROW(clm("--bf16 maybe"), estimator::UserError);
+  const auto factory = [this](const std::string& lines) {
+    return imported("stage: sft\ntemplate: qwen\nmodel_name_or_path: Qwen/Qwen3-8B\n" + lines,
+                    "sft.yaml");
+  };
+  for (const char* word : {"yes", "On", "TRUE", "true"}) {
+    EXPECT_EQ(said_key(factory(std::string("bf16: ") + word), "training.dtype"), "bf16") << word;
+  }
+  EXPECT_EQ(said_key(factory("bf16: off"), "training.dtype"), "fp32");
+}
+
 TEST_F(TrainerImport, AsksForMachinesThatALauncherMayName) {
   EXPECT_EQ(said_key(clm("", "deepspeed --num_gpus 8"), "cluster.nodes"), 1);
   for (const char* launcher : {"deepspeed --num_nodes $NNODES --num_gpus 8",

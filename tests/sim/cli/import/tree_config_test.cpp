@@ -24,6 +24,23 @@ std::vector<std::string> tree_techniques(const ImportedPlan& plan) {
   return names;
 }
 
+// str_to_bool() of accelerate's utils/environment.py.
+TEST(SwitchesOfAccelerate, HaveTheWordsOfYaml) {
+  const auto recompute = [](const std::string& word) {
+    const auto plan = import_text(
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: no\n"
+        "num_processes: 8\nnum_machines: 1\nfsdp_config:\n  fsdp_version: 2\n"
+        "  fsdp_activation_checkpointing: " +
+            word + "\n",
+        "accelerate.yaml");
+    EXPECT_TRUE(plan && said_key(*plan, "training.dtype") == "fp32");
+    return plan ? said_key(*plan, "training.recompute") : Json();
+  };
+  for (const char* word : {"true", "True", "yes", "on", "'1'"}) EXPECT_EQ(recompute(word), "full");
+  for (const char* word : {"false", "NO", "off"}) EXPECT_TRUE(recompute(word).is_null());
+  EXPECT_THROW(recompute("maybe"), estimator::UserError);
+}
+
 TEST(NanotronConfig, ReadsAJob) {
   const std::string text = R"(model:
   dtype: bfloat16
