@@ -160,14 +160,32 @@ Plan read_plan(const Json& tree, FieldReader& reader) {
   return plan;
 }
 
+/// Without a width of its own, a head has its part of the hidden size: validate_args() in
+/// megatron/training/arguments.py asserts that the heads divide it.
+void check_heads(const ModelConfig& model,
+                 const PlanContext& context,
+                 std::vector<Problem>& problems) {
+  const int64_t heads = model.num_attention_heads;
+  const bool is_derived = model.kv_channels == 0 && !model.multi_latent_attention && heads > 0;
+  if (!is_derived || model.hidden_size % heads == 0) return;
+  problems.push_back({.what = "the heads do not divide the hidden size",
+                      .where = fmt::format("{}: model.hidden_size = {}, model.num_attention_heads "
+                                           "= {}",
+                                           context.origin,
+                                           model.hidden_size,
+                                           heads),
+                      .help = "give --kv-channels, the width of a head, or a multiple"});
+}
+
 /// Read, without defaults that follow from other values. Throws UserError for what cannot be read,
 /// and for numbers out of range.
 Plan read_in_range(const Json& tree, const PlanContext& context) {
   FieldReader reader(context.origin);
   Plan plan = read_plan(tree, reader);
   reader.throw_if_any();
-  plan.model = with_derived_fields(plan.model);
   std::vector<Problem> problems;
+  check_heads(plan.model, context, problems);
+  plan.model = with_derived_fields(plan.model);
   for (BrokenRule& rule : numbers_out_of_range(plan, context)) {
     problems.push_back(std::move(rule.problem));
   }

@@ -124,7 +124,16 @@ TEST_F(BadInput, DegreesThatDoNotMultiplyToTheWorld) {
 TEST_F(BadInput, WhatDoesNotDivide) {
   expect_flags_refused({"--pp", "8", "--num-layers", "30"},
                        {"--pp = 8", "num_layers = 30", "help: use"});
-  expect_flags_refused({"--tp", "8", "--num-attention-heads", "36", "--num-query-groups", "36"},
+  expect_flags_refused({"--num-attention-heads", "36", "--num-query-groups", "36"},
+                       {"heads do not divide the hidden size", "--kv-channels"});
+  expect_flags_refused({"--tp",
+                        "8",
+                        "--kv-channels",
+                        "128",
+                        "--num-attention-heads",
+                        "36",
+                        "--num-query-groups",
+                        "36"},
                        {"attention heads", "--num-attention-heads = 36", "--tp = 8"});
   expect_flags_refused({"--tp",
                         "8",
