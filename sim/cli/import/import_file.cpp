@@ -195,7 +195,8 @@ std::optional<ImportedPlan> import_configuration(const std::string& text,
     auto plan = import_json(text, path, origin);
     return plan ? std::move(plan) : import_yaml(text, path, origin);
   }
-  if (is_toml_table(first)) return import_torchtitan_config(text, origin);
+  if (is_toml_table(first) || path.ends_with(".toml"))
+    return import_torchtitan_config(text, origin);
   const bool is_test = text.find("MODEL_ARGS:") != text.npos && !is_script(text, path);
   if (is_test) {
     const Json tree = parse_yaml(text, path, YamlReading::kAsPython);

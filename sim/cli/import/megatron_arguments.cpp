@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -63,6 +64,23 @@ namespace {
 using estimator::Json;
 using estimator::UserError;
 
+/// Flags of plans that Megatron-LM has not (megatron/training/arguments.py at d98e8a6).
+constexpr auto kOwnFlags = std::to_array<std::string_view>({"checkpoint-seconds",
+                                                            "framework",
+                                                            "fsdp",
+                                                            "gpu",
+                                                            "gradient-accumulation-steps",
+                                                            "gradient-checkpointing",
+                                                            "headroom",
+                                                            "model",
+                                                            "nodes",
+                                                            "overlap-comm",
+                                                            "price",
+                                                            "recompute",
+                                                            "reduce-bucket-size",
+                                                            "train-tokens",
+                                                            "zero-stage"});
+
 /// As many keys of Megatron-LM make a list of its arguments.
 constexpr int kEnoughKeys = 3;
 
@@ -86,7 +104,13 @@ const KeyTable& megatron_table() {
 
 namespace {
 
-/// The keys by their own names, without those of patterns.
+const std::vector<ProgramRow>& program_rows() {
+  static const auto rows = estimator::read_database<ProgramRow>(
+      onerank_data::import_megatron_programs_json, "megatron_programs.json");
+  return rows;
+}
+
+/// The keys by their own names, without those of patterns, and those that tell other programs.
 const std::set<std::string>& known_keys() {
   static const auto known = [] {
     std::set<std::string> keys;
@@ -95,6 +119,10 @@ const std::set<std::string>& known_keys() {
     }
     for (const PlanFlagGroup& group : plan_flag_groups()) {
       for (const PlanFlag& flag : group.flags) keys.insert(normal_key(flag.said.names.front()));
+    }
+    for (const std::string_view own : kOwnFlags) keys.erase(std::string(own));
+    for (const ProgramRow& row : program_rows()) {
+      keys.insert(row.arguments.begin(), row.arguments.end());
     }
     return keys;
   }();
@@ -126,18 +154,31 @@ TrainingCommand training_of_variables(const ShellScript& script, const ArgumentL
   return of_variables;
 }
 
-/// The command with the most arguments of Megatron-LM, or the arguments in variables.
+/// Of `accelerate launch train.py`, whose program is no Megatron-LM.
+bool is_started_by_accelerate(const TrainingCommand& training) {
+  return std::any_of(training.launcher.begin(), training.launcher.end(), [](const ShellWord& word) {
+    return word.text.ends_with("accelerate") || word.text.starts_with("accelerate.commands");
+  });
+}
+
+/// The command with the most arguments of Megatron-LM, or the arguments in variables. `others` are
+/// the lines of further commands.
 std::optional<TrainingCommand> find_training(const ShellScript& script,
-                                             const ArgumentLines& lines) {
+                                             const ArgumentLines& lines,
+                                             std::vector<int>& others) {
   TrainingCommand best;
   int most = 0;
   for (TrainingCommand& training : training_commands(script, lines)) {
-    const int known = count_known(training.entries);
+    const int known = is_started_by_accelerate(training) ? 0 : count_known(training.entries);
+    if (known >= kEnoughKeys) others.push_back(training.line);
     if (known <= most) continue;
     most = known;
     best = std::move(training);
   }
-  if (most >= kEnoughKeys) return best;
+  if (most >= kEnoughKeys) {
+    std::erase(others, best.line);
+    return best;
+  }
   TrainingCommand of_variables = training_of_variables(script, lines);
   if (count_known(of_variables.entries) < kEnoughKeys) return std::nullopt;
   return of_variables;
@@ -300,7 +341,8 @@ void finish_megatron_plan(ImportedPlan& plan) {
   }
   const SourceEntry* samples = find_use(plan, "train-samples");
   if (samples != nullptr && !samples->is_unknown && sequence.is_number_integer()) {
-    const int64_t count = parse_whole_number(samples->value(), samples->place);
+    const int64_t count =
+        parse_whole_number(samples->value(), samples->place + ": " + samples->shown());
     int64_t tokens = 0;
     if (!__builtin_mul_overflow(count, sequence.get<int64_t>(), &tokens) && tokens > 0) {
       set_key(plan, "training.tokens", tokens);
@@ -322,9 +364,7 @@ bool is_program(const ProgramRow& row, const TrainingCommand& training, const Im
 }
 
 void name_program(ImportedPlan& plan, const TrainingCommand& training, const std::string& origin) {
-  static const auto rows = estimator::read_database<ProgramRow>(
-      onerank_data::import_megatron_programs_json, "megatron_programs.json");
-  for (const ProgramRow& row : rows) {
+  for (const ProgramRow& row : program_rows()) {
     if (!is_program(row, training, plan)) continue;
     if (row.technique.empty()) return;
     add_technique(plan,
@@ -345,12 +385,17 @@ std::optional<ImportedPlan> import_megatron_script(const std::string& text,
                                                    const std::string& origin,
                                                    const ScriptInput& input) {
   const Job job = read_job(text, origin, input);
-  std::optional<TrainingCommand> training = find_training(job.script, ArgumentLines(text, origin));
+  std::vector<int> others;
+  std::optional<TrainingCommand> training =
+      find_training(job.script, ArgumentLines(text, origin), others);
   if (!training) return std::nullopt;
   const LaunchedCluster cluster = launched_cluster(job, *training);
   add_job_variables(job.script, origin, training->entries);
   ImportedPlan plan = import_entries(std::move(training->entries), megatron_table(), origin);
   name_program(plan, *training, origin);
+  for (std::string& note : notes_on_others(origin, *training, others, job.script)) {
+    plan.notes.push_back(std::move(note));
+  }
   set_cluster(cluster, plan);
   finish_megatron_plan(plan);
   return plan;

@@ -208,6 +208,9 @@ ShellStatus ShellInterpreter::run_for(const ShellTokens& tokens, std::size_t& at
   if (runs(its_mode)) set_variable(name, {items.front()}, line);
   if (its_mode == ShellMode::kNote) state_.may_set(name);
   run_list(tokens, at, {"done"}, its_mode);
+  if (runs(its_mode) && items.size() > 1 && at < tokens.size()) {
+    script_.loops.push_back({name, without_marks(items.front()), line, tokens[at].line});
+  }
   skip_to_end(tokens, at, "done");
   return ShellStatus::kStarted;
 }

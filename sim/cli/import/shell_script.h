@@ -27,9 +27,18 @@ struct ShellCommand {
   std::vector<ShellWord> words;
 };
 
+/// A loop over several values, of which the first round is read.
+struct ShellLoop {
+  std::string variable;
+  std::string first;  ///< its value in this round
+  int first_line = 0;
+  int last_line = 0;
+};
+
 struct ShellScript {
   std::vector<ShellCommand> commands;
-  std::vector<ShellWord> directives;                        ///< the words of all lines #SBATCH
+  std::vector<ShellWord> directives;  ///< the words of all lines #SBATCH
+  std::vector<ShellLoop> loops;
   std::map<std::string, std::vector<ShellWord>> variables;  ///< as they are at the end
 };
 

@@ -83,6 +83,11 @@ class TrainerImport {
     call.entries = trainer_entries(std::move(call.entries));
     const std::vector<SourceEntry> model = take_model(call.entries);
     add_facts(call);
+    for (SourceEntry named : model) {
+      named.as_written = named.shown();
+      named.key = "named-model";
+      call.entries.push_back(std::move(named));
+    }
     plan_ = import_entries(call.entries, trainer_table(call.program->program), origin_);
     forget_facts();
     for (const SourceEntry& file : call.missing) use_other_file(file);
@@ -138,7 +143,7 @@ class TrainerImport {
   void forget_facts() {
     for (auto* list : {&plan_.modelled, &plan_.without_effect}) {
       std::erase_if(*list, [](const SourceEntry& entry) {
-        return entry.place.empty() || entry.key == "precision";
+        return entry.place.empty() || entry.key == "precision" || entry.key == "named-model";
       });
     }
   }
@@ -379,9 +384,11 @@ std::optional<ImportedPlan> import_trainer_script(const std::string& text,
   const ArgumentLines lines(text, origin);
   std::optional<TrainerCall> best;
   TrainingCommand best_command;
+  std::vector<int> others;
   for (TrainingCommand& command : training_commands(job.script, lines, trainer_program_words)) {
     std::optional<TrainerCall> call = call_of(command, lines, find_file);
     if (!call) continue;
+    if (call->program->technique.empty()) others.push_back(command.line);
     const bool is_better =
         !best || (!best->program->technique.empty() && call->program->technique.empty());
     if (!is_better) continue;
@@ -392,6 +399,10 @@ std::optional<ImportedPlan> import_trainer_script(const std::string& text,
   add_job_variables(job.script, origin, best->entries);
   const TrainerProgram& program = *best->program;
   ImportedPlan plan = TrainerImport(origin, find_file).import(std::move(*best));
+  std::erase(others, best_command.line);
+  for (std::string& note : notes_on_others(origin, best_command, others, job.script)) {
+    plan.notes.push_back(std::move(note));
+  }
   set_machines(job, best_command, program, plan);
   return plan;
 }

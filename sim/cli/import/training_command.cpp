@@ -1,6 +1,7 @@
 #include "sim/cli/import/training_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
@@ -38,6 +39,7 @@ TrainingCommand training_of(const ShellCommand& command,
   TrainingCommand training;
   if (program.count == 0) {
     training.launcher = words;
+    training.line = words.front().line;
     training.entries = entries_of_words(words, 0, lines);
     return training;
   }
@@ -104,14 +106,43 @@ ArgumentLines::ArgumentLines(const std::string& text, std::string origin)
                         (at == 0 || std::string_view(" \t\n\"'(").find(text[at - 1]) != text.npos);
     if (!begins) continue;
     const std::size_t end = text.find_first_of(" \t\r\n=\"')\\", at);
-    lines_[normal_key(text.substr(at, end - at))] = line;
+    lines_[normal_key(text.substr(at, end - at))].push_back(line);
     at += 2;
   }
 }
 
 std::string ArgumentLines::place(const std::string& key, int line_of_command) const {
   const auto found = lines_.find(key);
-  return fmt::format("{}:{}", origin_, found == lines_.end() ? line_of_command : found->second);
+  if (found == lines_.end()) return fmt::format("{}:{}", origin_, line_of_command);
+  const std::vector<int>& lines = found->second;
+  const auto behind = std::upper_bound(lines.begin(), lines.end(), line_of_command);
+  return fmt::format("{}:{}", origin_, behind == lines.begin() ? lines.back() : *(behind - 1));
+}
+
+std::vector<std::string> notes_on_others(const std::string& origin,
+                                         const TrainingCommand& training,
+                                         const std::vector<int>& others,
+                                         const ShellScript& script) {
+  std::vector<std::string> notes;
+  if (!others.empty()) {
+    notes.push_back(
+        fmt::format("{} has {} more training{}, in line{} {}; this is the one of line {}",
+                    origin,
+                    others.size(),
+                    others.size() == 1 ? "" : "s",
+                    others.size() == 1 ? "" : "s",
+                    fmt::join(others, ", "),
+                    training.line));
+  }
+  for (const ShellLoop& loop : script.loops) {
+    if (training.line < loop.first_line || training.line > loop.last_line) continue;
+    notes.push_back(fmt::format("{}:{}: of a loop the first round is read, with {} = {}",
+                                origin,
+                                loop.first_line,
+                                loop.variable,
+                                loop.first));
+  }
+  return notes;
 }
 
 bool may_say_machines(const std::vector<ShellWord>& launcher) {

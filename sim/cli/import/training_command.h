@@ -20,13 +20,13 @@ class ArgumentLines {
  public:
   ArgumentLines(const std::string& text, std::string origin);
 
-  /// "train.sh:12": the last line with the argument, or the one of its command when it is made of
-  /// variables or comes from another script.
+  /// "train.sh:12": the last line with the argument up to the command's, else the last line with it
+  /// at all, or the one of its command when it is made of variables or comes from another script.
   std::string place(const std::string& key, int line_of_command) const;
 
  private:
   std::string origin_;
-  std::map<std::string, int> lines_;
+  std::map<std::string, std::vector<int>> lines_;  ///< ascending
 };
 
 struct TrainingCommand {
@@ -36,6 +36,13 @@ struct TrainingCommand {
   int line = 0;                      ///< of the program
   std::vector<ShellWord> bare;       ///< the words between the program and its first argument
 };
+
+/// What is said where a script has other trainings than the one that is read: those in `others`
+/// lines, and other rounds of a loop around it.
+std::vector<std::string> notes_on_others(const std::string& origin,
+                                         const TrainingCommand& training,
+                                         const std::vector<int>& others,
+                                         const ShellScript& script);
 
 /// The first word of a command's program and the number of its words, which is 0 without one.
 struct ProgramWords {

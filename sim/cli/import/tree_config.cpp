@@ -1,9 +1,12 @@
 #include "sim/cli/import/tree_config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
 #include "estimator/base/database.h"
+#include "estimator/base/errors.h"
 #include "estimator/base/text.h"
 #include "sim/cli/import/switch_words.h"
 #include "sim/cli/import/tree_entries.h"
@@ -100,7 +103,14 @@ void set_machines(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
   const Json said = said_key(plan, "cluster.nodes");
   const int64_t machines = said.is_number_integer() ? said.get<int64_t>() : 1;
   const int64_t gpus = parse_positive_number(processes->value(), processes->place);
-  if (machines < 1 || gpus % machines != 0) return;  // the launcher's flags say it
+  if (machines < 1) return;
+  if (gpus % machines != 0) {
+    throw estimator::UserError(
+        {.what = "the processes do not divide among the machines",
+         .where =
+             fmt::format("{}: num_processes {}, num_machines {}", processes->place, gpus, machines),
+         .help = "num_processes counts those of all machines: give a multiple"});
+  }
   set_key(plan, "cluster.nodes", machines);
   set_key(plan, "cluster.gpus_per_node", gpus / machines);
 }

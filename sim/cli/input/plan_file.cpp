@@ -1,6 +1,7 @@
 #include "sim/cli/input/plan_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -101,25 +102,65 @@ bool is_yaml(const std::string& text, const std::string& path) {
   return extension == ".yaml" || extension == ".yml";
 }
 
+/// Without a byte order mark at its beginning.
+std::string checked_text(std::string text, const std::string& path) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kMark)) text.erase(0, kMark.size());
+  check_is_text(text, path);
+  return text;
+}
+
 std::string read_plan_text(const std::string& path) {
   if (path == kStandardInput) {
-    std::string text = estimator::read_file("/dev/stdin", {.bytes = kLargestPlanBytes});
-    check_is_text(text, path);
-    return text;
+    return checked_text(estimator::read_file("/dev/stdin", {.bytes = kLargestPlanBytes}), path);
   }
   if (std::error_code error; !std::filesystem::exists(path, error)) {
     throw UserError({.what = "cannot read " + path,
                      .where = error ? error.message() : std::strerror(ENOENT),
                      .help = help_for_missing(path)});
   }
-  std::string text = estimator::read_file(path, {.bytes = kLargestPlanBytes});
-  check_is_text(text, path);
-  return text;
+  return checked_text(estimator::read_file(path, {.bytes = kLargestPlanBytes}), path);
+}
+
+[[noreturn]] void refuse_foreign(const std::string& path, std::string where) {
+  throw UserError({.what = path + " is no plan, and of no program that Onerank reads",
+                   .where = std::move(where),
+                   .help = "`onerank import --help` names those that it reads; for a plan " +
+                           std::string(kExamples)});
+}
+
+/// Most keys are not those of plans.
+void check_is_plan(const Json& tree, const std::string& path) {
+  constexpr std::size_t kFewestForeign = 3;
+  if (!tree.is_object() || tree.contains("schema_version")) return;  // another document of ours
+  std::vector<std::string> foreign;
+  for (const auto& [key, value] : tree.items()) {
+    const auto& options = estimator::plan_options();
+    const bool is_section = std::any_of(options.begin(), options.end(), [&](const auto& option) {
+      return option.section() == key;
+    });
+    if (!is_section) foreign.push_back(key);
+  }
+  if (foreign.size() < kFewestForeign || 2 * foreign.size() <= tree.size()) return;
+  foreign.resize(kFewestForeign);
+  refuse_foreign(path, fmt::format("its keys are {}, ...", fmt::join(foreign, ", ")));
+}
+
+/// Neither JSON nor YAML by its name and its beginning: a program, or TOML.
+void check_may_be_plan(const std::string& text, const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  const char first = text[text.find_first_not_of(" \t\r\n")];
+  const bool may_be = is_yaml(text, path) || extension == ".json" || first == '{' || first == '[';
+  if (may_be || path == kStandardInput || extension.empty()) return;
+  refuse_foreign(path, "its name ends in " + extension);
 }
 
 Json plan_tree(const std::string& text, const std::string& path) {
-  return estimator::with_new_keys(is_yaml(text, path) ? parse_yaml(text, path)
-                                                      : estimator::parse_json(text, path));
+  check_may_be_plan(text, path);
+  const Json tree =
+      is_yaml(text, path) ? parse_yaml(text, path) : estimator::parse_json(text, path);
+  check_is_plan(tree, path);
+  return estimator::with_new_keys(tree);
 }
 
 }  // namespace

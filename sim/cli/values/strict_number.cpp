@@ -36,6 +36,16 @@ double scale_of(const std::string& text) {
   return 1;
 }
 
+/// "220_000" as "220000", as int() of Python reads it; a text with other _ as it is.
+std::string without_underscores(const std::string& text) {
+  const bool is_number = text.find_first_not_of("0123456789_") == text.npos &&
+                         text.find("__") == text.npos && !text.starts_with('_') &&
+                         !text.ends_with('_');
+  std::string digits = text;
+  if (is_number) std::erase(digits, '_');
+  return digits;
+}
+
 /// "8,192" as "8192"; a text with commas elsewhere as it is.
 std::string without_separators(const std::string& text) {
   const std::size_t first = text.find(',');
@@ -52,7 +62,7 @@ std::string without_separators(const std::string& text) {
 }  // namespace
 
 int64_t parse_whole_number(const std::string& text, const std::string& source) {
-  if (const auto whole = read_number<int64_t>(text)) return *whole;
+  if (const auto whole = read_number<int64_t>(without_underscores(text))) return *whole;
   constexpr double kLargest = 9.0e15;  // below 2^53: exact in a double
   const double scale = scale_of(text);
   const std::string digits = scale == 1 ? text : text.substr(0, text.size() - 1);

@@ -124,6 +124,57 @@ TEST_F(MegatronImport, RefusesAValueOfASwitch) {
   EXPECT_THROW(of("--bf16 2"), estimator::UserError);
 }
 
+TEST_F(MegatronImport, NamesTheTrainingsThatItDoesNotRead) {
+  const std::string one = std::string("pretrain_gpt.py ") + kShape;
+  const ImportedPlan two = imported(one + "--seed 1\n" + one + "--seed 2 --bf16\n");
+  EXPECT_EQ(said_key(two, "training.seed"), 2);
+  EXPECT_THAT(
+      two.notes,
+      testing::Contains("train.sh has 1 more training, in line 1; this is the one of line 2"));
+  EXPECT_EQ(two.modelled.front().place, "train.sh:2");
+  const ImportedPlan loop =
+      imported("for TP in 1 2; do\n" + one + "--tensor-model-parallel-size $TP\ndone\n");
+  EXPECT_THAT(loop.notes,
+              testing::Contains("train.sh:1: of a loop the first round is read, with TP = 1"));
+  EXPECT_TRUE(imported("for D in a b; do\nmkdir $D\ndone\n" + one + "\n").notes.empty());
+}
+
+// DeepSpeedExamples/benchmarks/deepcompile/run.sh has flags of plans, and trains by itself.
+TEST_F(MegatronImport, IsNotToldByFlagsThatMegatronHasNot) {
+  const std::string flags = "--zero-stage 3 --gradient-accumulation-steps 1 --fsdp\n";
+  EXPECT_FALSE(import_text("python bench.py " + flags, "list"));
+  EXPECT_TRUE(import_text("python bench.py " + std::string(kShape), "list"));
+  EXPECT_FALSE(import_text("accelerate launch bench.py " + std::string(kShape), "list"));
+}
+
+TEST_F(MegatronImport, ReadsNumbersAsPythonDoes) {
+  EXPECT_EQ(said_key(imported("pretrain_gpt.py " + std::string(kShape) +
+                              "--seq-length 2_048 --train-samples 1_000\n"),
+                     "training.tokens"),
+            2'048'000);
+}
+
+// deepspeed's arguments in megatron/arguments.py of Megatron-DeepSpeed.
+TEST_F(MegatronImport, ReadsMegatronDeepspeed) {
+  const auto of = [](const std::string& end) {
+    return imported("deepspeed pretrain_gpt.py " + std::string(kShape) + "--data-impl mmap " +
+                    "--deepspeed --deepspeed_config ds.json --checkpoint-activations " +
+                    "--deepspeed-activation-checkpointing " + end + "\n");
+  };
+  const ImportedPlan plan = of("--zero-stage 1");
+  EXPECT_TRUE(plan.unknown.empty());
+  EXPECT_TRUE(plan.techniques.empty());
+  EXPECT_EQ(said_key(plan, "training.framework"), "megatron-deepspeed");
+  EXPECT_EQ(said_key(plan, "training.recompute"), "full");
+  EXPECT_EQ(said_key(plan, "parallelism.zero_stage"), 1);
+  const auto technique = [&](const std::string& end) {
+    const ImportedPlan other = of(end);
+    return other.techniques.size() == 1 ? other.techniques[0].technique->name : "";
+  };
+  EXPECT_EQ(technique("--zero-stage 3"), "deepspeed-zero");
+  EXPECT_EQ(technique(""), "another-file");
+}
+
 TEST_F(MegatronImport, TakesTheArgumentsOfAScript) {
   const std::string text = std::string("[ $1 = big ] && A='--tp 4 --bf16'\npretrain_gpt.py ") +
                            kShape + "--pipeline-model-parallel-size $2 $A\n";

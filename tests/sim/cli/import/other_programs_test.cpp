@@ -61,6 +61,36 @@ mode = "full"
   EXPECT_EQ(compiled.techniques[0].uses[0].place, "file:18");
 }
 
+// train_configs/llama3_8b.toml of v0.1.0.
+TEST(TorchtitanConfig, ReadsTheKeysOfItsFirstVersion) {
+  const std::string text =
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[float8]\nenable_fsdp_float8_all_gather = "
+      "false\n"
+      "filter_fqns = [\"output\"]\n[training]\ncompile = ";
+  EXPECT_TRUE(techniques_of(imported(text + "false\n")).empty());
+  EXPECT_TRUE(imported(text + "false\n").unknown.empty());
+  EXPECT_EQ(techniques_of(imported(text + "true\n")), std::vector<std::string>{"compile"});
+}
+
+TEST(TorchtitanConfig, IsToldByItsName) {
+  const auto plan = import_text("model = {name = \"llama3\", flavor = \"8B\"}\n", "job.toml");
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(said_key(*plan, "model"), "llama3-8b");
+}
+
+TEST(DeepspeedConfig, SaysThatTokensAreLeftOut) {
+  const ImportedPlan plan = imported(R"({"train_batch_size": 8,
+"fp16": {"enabled": true},
+"data_efficiency": {
+"enabled": true,
+"data_routing": {
+"enabled": true,
+"random_ltd": {
+"enabled": true}}}})");
+  ASSERT_EQ(plan.notes.size(), 1u);
+  EXPECT_THAT(plan.notes.front(), HasSubstr("file:8: data_efficiency.data_routing.random_ltd"));
+}
+
 // torchtitan/models/qwen3/__init__.py of v0.2.2.
 TEST(TorchtitanConfig, NamesTheKnownFlavorsWhereOneIsUnknown) {
   const auto of = [](const std::string& name, const std::string& flavor) {

@@ -84,6 +84,18 @@ TEST_F(TrainerImport, KnowsTheWordsOfSwitches) {
   EXPECT_EQ(said_key(factory("bf16: off"), "training.dtype"), "fp32");
 }
 
+TEST_F(TrainerImport, RefusesModelsWithImages) {
+  const auto of = [this](const std::string& model, const std::string& name) {
+    return named_techniques(imported(
+        "stage: sft\nmodel_name_or_path: " + model + "\ntemplate: " + name + "\nfinetuning_type: full\ncutoff_len: 2048\n",
+        "sft.yaml"));
+  };
+  EXPECT_EQ(of("Qwen/Qwen3-VL-4B-Instruct", "qwen3_vl_nothink"), Names{"multimodal"});
+  EXPECT_EQ(of("Qwen/Qwen3-4B", "qwen3_vl_nothink"), Names{"multimodal"});
+  EXPECT_EQ(of("my/Qwen2.5-VL-7B", "qwen"), Names{"multimodal"});
+  EXPECT_TRUE(of("Qwen/Qwen3-4B", "qwen3").empty());
+}
+
 TEST_F(TrainerImport, AsksForMachinesThatALauncherMayName) {
   EXPECT_EQ(said_key(clm("", "deepspeed --num_gpus 8"), "cluster.nodes"), 1);
   for (const char* launcher : {"deepspeed --num_nodes $NNODES --num_gpus 8",

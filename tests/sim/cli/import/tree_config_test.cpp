@@ -24,6 +24,12 @@ std::vector<std::string> tree_techniques(const ImportedPlan& plan) {
   return names;
 }
 
+TEST(MachinesOfAccelerate, HaveTheSameNumberOfProcesses) {
+  EXPECT_THROW(
+      import_text("distributed_type: FSDP\nnum_processes: 12\nnum_machines: 5\n", "a.yaml"),
+      estimator::UserError);
+}
+
 // str_to_bool() of accelerate's utils/environment.py.
 TEST(SwitchesOfAccelerate, HaveTheWordsOfYaml) {
   const auto recompute = [](const std::string& word) {

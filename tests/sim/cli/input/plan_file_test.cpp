@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <fstream>
 
 #include <cstdio>
 #include <filesystem>
@@ -72,6 +73,25 @@ TEST(YamlTree, TypesOnlyUnquotedScalarsOfTheCoreSchema) {
 
 TEST(YamlTree, NamesTheLineAndColumnOfAnError) {
   EXPECT_THAT(yaml_error("a: 1\nb: [1, 2\n"), AllOf(HasSubstr("plan.yaml"), HasSubstr("line 3")));
+}
+
+TEST(PlanOrOtherFile, RefusesFilesOfOtherPrograms) {
+  const auto refusal = [](const std::string& name, const std::string& text) -> std::string {
+    const std::string path = testing::TempDir() + name;
+    std::ofstream(path) << text;
+    try {
+      read_plan_or_other_file(path);
+    } catch (const estimator::UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string foreign = "is no plan, and of no program";
+  EXPECT_THAT(refusal("litgpt.yaml", "checkpoint_dir: x\nout_dir: y\nlora_r: 8\n"),
+              testing::HasSubstr(foreign));
+  EXPECT_THAT(refusal("train.py", "import torch\n"), testing::HasSubstr(foreign));
+  EXPECT_EQ(refusal("plan.yaml", "model: llama3-8b\ncluster: {gpu: h100}\nmodell: x\n"), "");
+  EXPECT_EQ(refusal("mark.json", "\xEF\xBB\xBF{\"model\": \"llama3-8b\"}"), "");
 }
 
 TEST(YamlTree, RefusesDuplicateKeysAndASecondDocument) {
