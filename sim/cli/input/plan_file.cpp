@@ -134,12 +134,12 @@ void check_is_plan(const Json& tree, const std::string& path) {
   constexpr std::size_t kFewestForeign = 3;
   if (!tree.is_object() || tree.contains("schema_version")) return;  // another document of ours
   std::vector<std::string> foreign;
-  for (const auto& [key, value] : tree.items()) {
-    const auto& options = estimator::plan_options();
+  const auto& options = estimator::plan_options();
+  for (const auto& item : tree.items()) {
     const bool is_section = std::any_of(options.begin(), options.end(), [&](const auto& option) {
-      return option.section() == key;
+      return option.section() == item.key();
     });
-    if (!is_section) foreign.push_back(key);
+    if (!is_section) foreign.push_back(item.key());
   }
   if (foreign.size() < kFewestForeign || 2 * foreign.size() <= tree.size()) return;
   foreign.resize(kFewestForeign);

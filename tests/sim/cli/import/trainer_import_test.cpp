@@ -86,9 +86,9 @@ TEST_F(TrainerImport, KnowsTheWordsOfSwitches) {
 
 TEST_F(TrainerImport, RefusesModelsWithImages) {
   const auto of = [this](const std::string& model, const std::string& name) {
-    return named_techniques(imported(
-        "stage: sft\nmodel_name_or_path: " + model + "\ntemplate: " + name + "\nfinetuning_type: full\ncutoff_len: 2048\n",
-        "sft.yaml"));
+    return named_techniques(imported("stage: sft\nmodel_name_or_path: " + model + "\ntemplate: " +
+                                         name + "\nfinetuning_type: full\ncutoff_len: 2048\n",
+                                     "sft.yaml"));
   };
   EXPECT_EQ(of("Qwen/Qwen3-VL-4B-Instruct", "qwen3_vl_nothink"), Names{"multimodal"});
   EXPECT_EQ(of("Qwen/Qwen3-4B", "qwen3_vl_nothink"), Names{"multimodal"});
