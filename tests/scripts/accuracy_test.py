@@ -144,6 +144,26 @@ class Plans(unittest.TestCase):
                  for name, value in arguments.items()]
         self.assertEqual(" ".join(plan["flags"]), " ".join([*flags, "--vocab-size 50257"]))
 
+    def test_flags_are_taken_as_they_are(self):
+        flags = ["--model", "llama3-8b", "--gpus", "8"]
+        self.assertEqual(plans.plan_of(row(flags=flags)), {"flags": flags})
+
+    def test_a_functional_test_of_megatron_is_a_file_under_its_flags(self):
+        arguments = {"--num-layers": "12", "--bf16": "true"}
+        plan = plans.plan_of(row(flags=["--gpus", "8"], megatron_test={"MODEL_ARGS": arguments}))
+        self.assertEqual(plan["flags"], ["--gpus", "8"])
+        self.assertEqual(plan["file"], f"MODEL_ARGS: {json.dumps(arguments)}")
+
+    def test_rows_that_nobody_looked_at_say_their_source(self):
+        for entry in read_rows(SCRIPTS / "data" / "unseen-rows.json"):
+            self.assertTrue(entry.config["flags"], entry.id)
+            self.assertIn("flags", plans.plan_of(entry), entry.id)
+        document = json.loads((SCRIPTS / "data" / "unseen-rows.json").read_text(encoding="utf-8"))
+        judged = {entry.id for entry in read_rows(SCRIPTS / "data" / "ground-truth.json")}
+        for entry in document["rows"]:
+            self.assertTrue(entry["source"]["repo"] and entry["source"]["path"], entry["id"])
+            self.assertNotIn(entry["id"], judged)
+
     def test_corrections_win_over_the_arguments_of_megatron(self):
         corrected = dataclasses.replace(row(megatron_args={"context-parallel-size": "1"}),
                                         id="dgxc-v25.02.02-nemotron4-340b-bf16-128")
@@ -297,6 +317,12 @@ class Memory(unittest.TestCase):
         _, left_out = self.compare(fake, row(measured={"peak_allocated_mib": 1},
                                              megatron_args={"fancy": "true"}))
         self.assertEqual(left_out, [("r", "unknown flag: --fancy")])
+
+    def test_a_file_that_onerank_refuses_is_left_out_with_its_place(self):
+        fake = FakeOnerank(self, exit_code=2, complaint="error: not modelled\n  file:3: --fancy\n")
+        _, left_out = self.compare(fake, row(measured={"peak_allocated_mib": 1}, flags=["--gpus", "8"],
+                                             megatron_test={"MODEL_ARGS": {"--fancy": "1"}}))
+        self.assertEqual(left_out, [("r", "not modelled: file:3: --fancy")])
 
     def test_a_mistake_of_the_script_is_not_a_reason(self):
         fake = FakeOnerank(self, exit_code=2, complaint="error: unknown flag\n  --bogus\n")

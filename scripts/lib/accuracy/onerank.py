@@ -31,12 +31,16 @@ class Onerank:
     def _estimate(self, text):
         plan = json.loads(text)
         flags = plan.pop("flags", [])
-        done = subprocess.run([self.program, "estimate", "--plan", PLAN, "--json",
-                               "--no-advice", *flags],
-                              input=json.dumps(plan), capture_output=True, text=True, check=False)
+        is_all = not plan or "file" in plan  # no plan of the accuracy scripts' own making
+        given = plan.get("file", json.dumps(plan))
+        done = subprocess.run([self.program, "estimate", *(["--plan", PLAN] if plan else []),
+                               "--json", "--no-advice", *flags],
+                              input=given, capture_output=True, text=True, check=False)
         if done.returncode in (FITS, DOES_NOT_FIT):
             return json.loads(done.stdout)
         what, where = (done.stderr.splitlines() + ["", ""])[:2]
+        if done.returncode == BAD_INPUT and is_all:
+            return LeftOut(f"{what.removeprefix('error: ')}: {where.strip()}")
         if done.returncode == BAD_INPUT and where.startswith(f"  {PLAN}"):
             return LeftOut(what.removeprefix("error: "))
         if done.returncode == BAD_INPUT and where.split()[:1] and where.split()[0] in flags:

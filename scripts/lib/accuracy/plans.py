@@ -369,10 +369,22 @@ def _cluster(row):
             "nodes": gpus // per_node, "gpus_per_node": per_node}
 
 
+def _file_or_flags(row):
+    """Rows whose configuration is flags of `onerank estimate`, alone or over a file of Megatron-LM's
+    functional tests (YAML, of which JSON is a part)."""
+    if "megatron_test" not in row.config:
+        return {"flags": row.config["flags"]}
+    parts = [f"{key}: {json.dumps(value)}" for key, value in row.config["megatron_test"].items()]
+    return {"file": "\n".join(parts), "flags": row.config["flags"]}
+
+
 def plan_of(row):
-    """The plan of a row, as JSON, with "flags" over it. Throws LeftOut where there is none."""
+    """The plan of a row, as JSON, with "flags" over it; or flags, with the text of the "file" that
+    they are over. Throws LeftOut where there is none."""
     if not row.complete:
         raise LeftOut("incomplete: " + (row.missing[0] if row.missing else "not said what"))
+    if "flags" in row.config:
+        return _file_or_flags(row)
     reader = _plan_of_megatron_arguments if "megatron_args" in row.config else _plan_of_arch
     plan = reader(row)
     corrections = [told for start, told in CORRECTIONS.items() if row.id.startswith(start)]
