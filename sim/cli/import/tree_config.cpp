@@ -29,6 +29,7 @@ struct TreeProgramRow {
   std::string program;
   std::vector<std::string> marks;
   estimator::JsonValue plan;
+  std::optional<std::string> instead;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, TreeProgramRow& row) {
@@ -37,6 +38,7 @@ void visit_fields(Visitor& visit, TreeProgramRow& row) {
         row.marks,
         "a file of the program has all keys of one of these, which are divided by blanks");
   visit("plan", row.plan, "the plan of a file that says nothing");
+  visit("instead", row.instead, "what people can do; where it is given, its files are not read");
 }
 
 namespace {
@@ -68,15 +70,21 @@ const std::vector<TreeProgramRow>& tree_programs() {
   return rows;
 }
 
+/// The marks of a program that the entries have; null if they have none.
+const std::string* marks_in(const std::vector<SourceEntry>& entries, const TreeProgramRow& row) {
+  const auto found = std::find_if(row.marks.begin(), row.marks.end(), [&](const auto& marks) {
+    const std::vector<std::string> keys = estimator::split(marks, ' ');
+    return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
+      return find_entry(entries, key) != nullptr;
+    });
+  });
+  return found == row.marks.end() ? nullptr : &*found;
+}
+
 const TreeProgramRow* program_of(const std::vector<SourceEntry>& entries) {
   const std::vector<TreeProgramRow>& rows = tree_programs();
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const TreeProgramRow& row) {
-    return std::any_of(row.marks.begin(), row.marks.end(), [&](const std::string& marks) {
-      const std::vector<std::string> keys = estimator::split(marks, ' ');
-      return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
-        return find_entry(entries, key) != nullptr;
-      });
-    });
+    return marks_in(entries, row) != nullptr;
   });
   return found == rows.end() ? nullptr : &*found;
 }
@@ -135,6 +143,15 @@ void set_mlp_width(const std::vector<SourceEntry>& entries, ImportedPlan& plan) 
   set_key(plan, "model.ffn_hidden_size", (width + multiple - 1) / multiple * multiple);
 }
 
+[[noreturn]] void refuse_program(const TreeProgramRow& row,
+                                 const std::string& marks,
+                                 const std::string& origin) {
+  throw estimator::UserError(
+      {.what = fmt::format("{} is a configuration of {}, which is not read", origin, row.program),
+       .where = fmt::format("its keys: {}", marks),
+       .help = *row.instead});
+}
+
 ImportedPlan import_program(const TreeProgramRow& row,
                             const std::vector<SourceEntry>& entries,
                             const std::string& origin) {
@@ -158,6 +175,7 @@ std::optional<ImportedPlan> import_tree_config(const Json& tree,
   const std::vector<SourceEntry> entries = entries_of_tree(tree, text, origin);
   const TreeProgramRow* row = program_of(entries);
   if (row == nullptr) return std::nullopt;
+  if (row->instead) refuse_program(*row, *marks_in(entries, *row), origin);
   return import_program(*row, entries, origin);
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "sim/cli/import/import_file.h"
 #include "sim/cli/import/key_table.h"
@@ -10,6 +11,7 @@ namespace {
 
 using estimator::Json;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 ImportedPlan tree_plan(const std::string& text) {
@@ -45,6 +47,26 @@ TEST(SwitchesOfAccelerate, HaveTheWordsOfYaml) {
   for (const char* word : {"true", "True", "yes", "on", "'1'"}) EXPECT_EQ(recompute(word), "full");
   for (const char* word : {"false", "NO", "off"}) EXPECT_TRUE(recompute(word).is_null());
   EXPECT_THROW(recompute("maybe"), estimator::UserError);
+}
+
+// A recipe of NeMo 1 has `model`, too, but other keys in it than a plan.
+TEST(NemoConfig, IsRefusedInOneErrorThatNamesTheFlags) {
+  const auto complaint = [](const std::string& text) {
+    try {
+      import_text(text, "gpt3_175b_hydra.yaml");
+    } catch (const estimator::UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string trainer = "trainer:\n  num_nodes: 16\n  devices: 8\n";
+  const std::string of_model = complaint(trainer + "model:\n  encoder_seq_length: 2048\n");
+  EXPECT_THAT(of_model, HasSubstr("gpt3_175b_hydra.yaml is a configuration of NeMo"));
+  EXPECT_THAT(of_model, HasSubstr("trainer.devices model.encoder_seq_length"));
+  EXPECT_THAT(of_model, HasSubstr("--seq-length for model.encoder_seq_length"));
+  EXPECT_THAT(complaint(trainer + "exp_manager:\n  exp_dir: null\nmodel:\n  num_layers: 96\n"),
+              HasSubstr("a configuration of NeMo"));
+  EXPECT_EQ(complaint("model: gpt2\n"), "");
 }
 
 TEST(NanotronConfig, ReadsAJob) {
