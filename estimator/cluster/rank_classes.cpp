@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
+#include "estimator/cluster/dealt_parameters.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/schedule/pipeline_schedule.h"
 
@@ -31,6 +33,17 @@ int64_t context_rank_that_holds_most(const ParallelConfig& parallelism) {
   return parallelism.context_comm == ContextComm::kP2p ? parallelism.context - 1 : 0;
 }
 
+int64_t rank_that_holds_most(const Plan& plan, const ParallelLayout& layout, int64_t stage) {
+  const int64_t context = context_rank_that_holds_most(plan.parallelism);
+  if (!deals_parameters_in_turn(plan)) {
+    return layout.rank({.context = context, .pipeline = stage});
+  }
+  const std::vector<int64_t> owners = ranks_that_own_most(plan, stage);
+  const auto holds_most = [&](int64_t rank) { return layout.coordinate(rank).context == context; };
+  const auto found = std::find_if(owners.begin(), owners.end(), holds_most);
+  return found == owners.end() ? owners.front() : *found;
+}
+
 }  // namespace
 
 std::vector<RankClass> rank_classes(const Plan& plan) {
@@ -38,7 +51,6 @@ std::vector<RankClass> rank_classes(const Plan& plan) {
   const int64_t stages = schedule.stages;
   const ParallelLayout layout(plan.parallelism);
   const int64_t ranks_per_stage = layout.world_size() / stages;
-  const int64_t context = context_rank_that_holds_most(plan.parallelism);
 
   std::vector<RankClass> classes;
   std::map<StageKey, std::size_t> class_of;
@@ -51,7 +63,7 @@ std::vector<RankClass> rank_classes(const Plan& plan) {
                        .in_flight = forwards_in_flight(schedule, stage),
                        .executed = micro_batches_to_execute(schedule, stage)};
     const auto [found, is_new] = class_of.try_emplace(key, classes.size());
-    if (is_new) classes.push_back({layout.rank({.context = context, .pipeline = stage}), 0, {}});
+    if (is_new) classes.push_back({rank_that_holds_most(plan, layout, stage), 0, {}});
     RankClass& rank_class = classes[found->second];
     rank_class.count += ranks_per_stage;
     rank_class.stages.push_back(stage);

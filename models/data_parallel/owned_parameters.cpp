@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "estimator/cluster/dealt_parameters.h"
+
 namespace models {
 
 using estimator::MemoryCategory;
@@ -115,8 +117,7 @@ std::vector<ParameterList> deal_in_turn(const ParameterList& parameters, int64_t
   });
   std::vector<ParameterList> owned(ranks);
   for (std::size_t i = 0; i < rising.size(); ++i) {
-    const auto turn = static_cast<int64_t>(i) % (2 * ranks);
-    owned[turn < ranks ? turn : 2 * ranks - 1 - turn].push_back(rising[i]);
+    owned[estimator::owner_in_turn(static_cast<int64_t>(i), ranks)].push_back(rising[i]);
   }
   return owned;
 }

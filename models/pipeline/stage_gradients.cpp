@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimator/cluster/dealt_parameters.h"
 #include "estimator/plan/megatron_core.h"
 #include "models/data_parallel/joined_data_parallel.h"
 #include "models/data_parallel/zero_partition.h"
@@ -32,12 +33,6 @@ c10::ScalarType gradient_type(const ShardContext& context) {
   return is_fp32 ? at::kFloat : scalar_type(dtype);
 }
 
-/// Experts that no ranks divide have the replicas of all else, and lie in the same buffers
-/// (`allreduce` of TEGroupedLinear in megatron/core/extensions/transformer_engine.py).
-bool experts_are_apart(const estimator::Plan& plan) {
-  return plan.parallelism.expert > 1 || plan.expert_tensor_size() != plan.parallelism.tensor;
-}
-
 ParameterList of_chunk(const ParameterList& parameters, int64_t chunk) {
   ParameterList list = parameters;
   std::erase_if(list, [&](const Parameter* parameter) { return parameter->chunk != chunk; });
@@ -52,8 +47,8 @@ MatrixSharding matrix_sharding(const estimator::Plan& plan) {
   if (plan.training.optimizer != estimator::Optimizer::kMuon || parallelism.zero_stage == 0) {
     return MatrixSharding::kNone;
   }
-  return parallelism.use_layer_wise_param_layout ? MatrixSharding::kByLayout
-                                                 : MatrixSharding::kInTurn;
+  return estimator::deals_parameters_in_turn(plan) ? MatrixSharding::kInTurn
+                                                   : MatrixSharding::kByLayout;
 }
 
 /// Each of several chained optimizers gathers all parameters, but the layer-wise one its own.
@@ -197,7 +192,7 @@ std::unique_ptr<DataParallel> make_data_parallel(const ShardContext& context, St
   if (context.framework().deepspeed_engine && is_parted) return zero_partition(context, stage);
   // Each chunk is in a DistributedDataParallel of its own.
   ParameterStore& parameters = stage.parameters();
-  const bool apart = experts_are_apart(context.plan);
+  const bool apart = estimator::experts_are_apart(context.plan);
   const ParameterList shared = apart ? parameters.of_experts(false) : parameters.in_order();
   const ParameterList experts = apart ? parameters.of_experts(true) : ParameterList();
   // Megatron-LM makes the buffers of all chunks on a stream of their own (ddp_stream of get_model

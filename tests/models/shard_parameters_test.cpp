@@ -4,8 +4,10 @@
 #include <map>
 #include <set>
 
+#include "estimator/cluster/dealt_parameters.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/parallel_layout.h"
+#include "models/optimizer/muon.h"
 #include "models/pipeline/stage.h"
 #include "tests/models/small_shards.h"
 
@@ -52,6 +54,56 @@ int64_t elements_of_all_shards(const estimator::Plan& plan) {
     }
   }
   return elements;
+}
+
+using SortedSizes = std::multiset<estimator::ParameterSize>;
+
+SortedSizes sizes_of_shard(const estimator::Plan& plan, int64_t stage) {
+  SilentObserver observer;
+  const int64_t rank = estimator::ParallelLayout(plan.parallelism).rank({.pipeline = stage});
+  ShardContext context = meta_context(plan, rank, observer);
+  Stage shard(context);
+  SortedSizes sizes;
+  for (const Parameter* parameter : shard.parameters().in_order()) {
+    sizes.insert({parameter->value.numel(), is_of_muon(*parameter), parameter->expert});
+  }
+  return sizes;
+}
+
+void expect_the_sizes_of_the_shards(const estimator::Plan& plan) {
+  for (int64_t stage = 0; stage < plan.parallelism.pipeline; ++stage) {
+    const auto sizes = estimator::parameters_of_stage(plan, stage);
+    EXPECT_EQ(SortedSizes(sizes.begin(), sizes.end()), sizes_of_shard(plan, stage)) << stage;
+  }
+}
+
+// The estimator chooses by them which data rank is run (dealt_parameters.h).
+TEST(SizesOfStages, AreThoseOfTheShards) {
+  const Json parallelism = {{"tensor", 2}, {"pipeline", 2}, {"sequence_parallel", true}};
+  const Json prediction = {{"mtp_num_layers", 1}, {"position_embedding", "rope"}};
+  const Json experts = {{"num_experts", 4},
+                        {"moe_router_topk", 2},
+                        {"add_bias_linear", false},
+                        {"moe_layer_freq", {0, 1}},
+                        {"moe_shared_expert_intermediate_size", 8}};
+  const auto changed = [&](Json changes, const Json& model) {
+    changes["model"].update(model);
+    changes["cluster"]["gpus_per_node"] = 4;
+    changes["parallelism"] = parallelism;
+    changes["training"]["framework"] = "megatron-lm";
+    return changes;
+  };
+  const Json gpt = Json::object(), none = Json::object();
+  for (const Json& changes : {changed(gpt, none),
+                              changed(gpt, {{"qk_layernorm", true}}),
+                              changed(gpt, experts),
+                              changed(llama_changes(), none),
+                              changed(llama_changes(), prediction),
+                              changed(llama_changes(), experts),
+                              changed(latent_changes(), none)}) {
+    SCOPED_TRACE(changes.dump());
+    expect_the_sizes_of_the_shards(small_plan(changes));
+  }
 }
 
 class PresetShards : public testing::TestWithParam<std::string> {};

@@ -37,6 +37,42 @@ TEST(RankClasses, ContextRanksThatExchangeHeadsAreAlike) {
   EXPECT_EQ(rank_classes(small_plan(exchange))[0].representative_rank, 0);
 }
 
+/// Llama-3 8B with Muon, whose parameters are dealt to the data ranks in turn.
+Plan dealt_plan(const Json& parallelism) {
+  Json tree = {{"model", "llama3-8b"},
+               {"cluster", {{"gpu", "h100"}, {"nodes", 1}, {"gpus_per_node", 8}}},
+               {"parallelism", {{"zero_stage", 1}, {"use_layer_wise_param_layout", false}}},
+               {"training", {{"optimizer", "muon"}, {"global_batch_size", 16}}}};
+  tree["parallelism"].update(parallelism);
+  return resolve_plan(tree, {});
+}
+
+// The parameters of a layer are two norms and four matrices, so there are 32 x 6 + 3 = 195. Output
+// layer and embedding are numbers 194 and 193 of 2 x 8 that go round: data ranks 2 and 1. Matrices
+// of each kind are twice 16, four for each rank.
+TEST(RankClasses, TheOwnerOfTheEmbeddingStandsForTheOthersWhereParametersAreDealtInTurn) {
+  EXPECT_EQ(rank_classes(dealt_plan(Json::object()))[0].representative_rank, 1);
+  const Json by_layout = {{"use_layer_wise_param_layout", true}};
+  EXPECT_EQ(rank_classes(dealt_plan(by_layout))[0].representative_rank, 0);
+}
+
+// Of 4 data ranks. The embedding is number 96 of the first stage, 96 = 12 x 8, and goes to rank 0.
+// The output layer is number 97 of the last one, and goes to the second of ranks 4 to 7.
+TEST(RankClasses, EachStageIsDealtItsOwnParameters) {
+  const auto classes = rank_classes(dealt_plan({{"pipeline", 2}}));
+  ASSERT_EQ(classes.size(), 2u);
+  EXPECT_EQ(classes[0].representative_rank, 0);
+  EXPECT_EQ(classes[1].representative_rank, 5);
+}
+
+// Of 8 data and context ranks: owners 1 and 2 are context rank 1 of data rank 0 and context rank 0
+// of data rank 1. Of a ring the last context rank holds most.
+TEST(RankClasses, OfSeveralOwnersTheLastOfARingStandsForTheOthers) {
+  EXPECT_EQ(rank_classes(dealt_plan({{"context", 2}}))[0].representative_rank, 1);
+  const Json exchange = {{"context", 2}, {"context_comm", "a2a"}};
+  EXPECT_EQ(rank_classes(dealt_plan(exchange))[0].representative_rank, 2);
+}
+
 TEST(RankClasses, GpipeMiddleStagesAreAlike) {
   EXPECT_EQ(stages_of(pipeline_plan({{"parallelism", {{"pipeline_schedule", "gpipe"}}}})),
             (Stages{{0}, {1, 2}, {3}}));
