@@ -246,7 +246,7 @@ TEST(TorchtitanConfig, ReadsDeterminismAndTheDegreesOfOldJobs) {
          "enable_async_tensor_parallel = true\n");
   EXPECT_EQ(said_key(old, "parallelism.context"), 4);
   EXPECT_EQ(said_key(old, "parallelism.pipeline"), 2);
-  EXPECT_EQ(techniques_of(old), std::vector<std::string>{"async-tp"});
+  EXPECT_EQ(techniques_of(old), (std::vector<std::string>{"async-tp", "torch-pipeline"}));
 }
 
 TEST(TorchtitanConfig, SaysWhereItIsNoToml) {
