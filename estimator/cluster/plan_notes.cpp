@@ -37,6 +37,17 @@ void note_modules(std::vector<std::string>& notes, const Plan& plan) {
                   to_string(t.recompute)));
 }
 
+/// The reductions that are left begin before finish_embedding_wgrad_compute()
+/// (megatron/core/pipeline_parallel/schedules.py @d98e8a6).
+void note_deferral(std::vector<std::string>& notes, const Plan& plan) {
+  const ParallelConfig& p = plan.parallelism;
+  if (!p.defer_embedding_wgrad_compute || !p.overlap_grad_reduce || plan.replicas() == 1) return;
+  notes.push_back(
+      "warning: with --overlap-grad-reduce Megatron-LM begins to reduce the output layer's "
+      "gradient before --defer-embedding-wgrad-compute has made it whole; the estimate keeps this "
+      "order");
+}
+
 /// Bytes that stay of a score: its probability in 16 bits; with dropout its mask and its output,
 /// too.
 int64_t kept_of_score(const Plan& plan) { return plan.model.attention_dropout > 0 ? 5 : 2; }
@@ -90,6 +101,7 @@ std::vector<std::string> plan_notes(const Plan& plan) {
   note_modules(notes, plan);
   note_scores(notes, plan);
   note_attention_flops(notes, plan);
+  note_deferral(notes, plan);
   return notes;
 }
 

@@ -16,6 +16,7 @@ namespace estimator {
 ///   (Korthikanti et al. 2022), and attention that has more than half of the model's FLOPs: both
 ///   grow with the square of the sequence
 ///   tied embeddings under DeepSpeed's stage 3, whose parameters stay gathered for longer
+///   a gradient that Megatron-LM begins to reduce before deferred products are added to it
 ///   machines with more GPUs than their NVLink joins
 std::vector<std::string> plan_notes(const Plan& plan);
 

@@ -170,10 +170,6 @@ void check_flush(Rules& rules) {
                 "without a pipeline there is no flush in which to compute weight gradients",
                 key + fmt::format("pipeline = {}", p.pipeline),
                 "use several stages (--pp), or leave it out");
-  rules.require(!p.overlap_grad_reduce,
-                "Megatron-LM would reduce the output layer's gradient before it is whole",
-                key + "overlap_grad_reduce",
-                "leave out --overlap-grad-reduce or --defer-embedding-wgrad-compute");
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ class DataParallel {
   /// Called before and after the backward of each micro-batch.
   virtual void start_backward() = 0;
   virtual void finish_backward() = 0;
+  /// Called after all backwards: begins reductions that overlap with work and have not begun.
+  virtual void start_reduction() {}
   /// Called after all backwards. When it returns, every gradient is reduced.
   virtual void finish_reduction() = 0;
   /// Called after the optimizer's step. If parameters are whole, it gathers what the other ranks

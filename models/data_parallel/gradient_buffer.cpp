@@ -214,14 +214,24 @@ void GradientBuffer::reduce_over_instances(const Bucket& bucket) {
   options_.instances->all_reduce(shard);
 }
 
+void GradientBuffer::reduce_the_rest() {
+  for (std::size_t index = 0; index < buckets_.size(); ++index) {
+    if (!started_[index]) reduce(index);
+  }
+}
+
+void GradientBuffer::start_reduction() {
+  if (!options_.overlap || options_.own_gradients != OwnGradients::kAdded) return;
+  const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
+  reduce_the_rest();
+}
+
 void GradientBuffer::finish_reduction() {
   if (buckets_.empty()) return;
   const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);
   if (options_.own_gradients == OwnGradients::kUntilStep) return reduce_own_gradients();
   if (options_.own_gradients == OwnGradients::kUntilNextBackward) return reduce_in_parameter_type();
-  for (std::size_t index = 0; index < buckets_.size(); ++index) {
-    if (!started_[index]) reduce(index);
-  }
+  reduce_the_rest();
   if (reducer_) pending_.push_back(reducer_->reduce_used_map());
   for (PendingCall& call : pending_) call.wait();
   pending_.clear();

@@ -76,6 +76,7 @@ class GradientBuffer final : public DataParallel {
   /// From here on until finish_reduction(), gradients that are added to the chunk count as those
   /// that complete its buckets for the overlapped reduction.
   void start_last_micro_batch(int64_t chunk = 0) override;
+  void start_reduction() override;
   /// Reduces the buckets that are not reduced yet, and waits for reductions that were started.
   void finish_reduction() override;
   /// Gathers the parameters that the other ranks updated, or receives their broadcasts.
@@ -125,6 +126,7 @@ class GradientBuffer final : public DataParallel {
   void set_buckets(std::vector<Bucket> buckets);
   void contribution_added(Parameter& parameter, std::size_t bucket);
   void reduce(std::size_t index);
+  void reduce_the_rest();
   void sum_over_ranks(const Bucket& bucket, const at::Tensor& whole);
   void reduce_over_instances(const Bucket& bucket);
   void start_gather(std::size_t index);

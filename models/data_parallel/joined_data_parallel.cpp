@@ -32,6 +32,10 @@ void JoinedDataParallel::finish_backward() {
   for (const auto& part : parts_) part->finish_backward();
 }
 
+void JoinedDataParallel::start_reduction() {
+  for (const auto& part : parts_) part->start_reduction();
+}
+
 void JoinedDataParallel::finish_reduction() {
   for (const auto& part : parts_) part->finish_reduction();
 }

@@ -20,6 +20,7 @@ class JoinedDataParallel final : public DataParallel {
   void start_last_micro_batch(int64_t chunk) override;
   void start_backward() override;
   void finish_backward() override;
+  void start_reduction() override;
   void finish_reduction() override;
   void gather_parameters() override;
   void start_gathers(int64_t chunk, bool all) override;

@@ -193,10 +193,7 @@ void Trainer::forward_backward(int64_t iteration) {
     receive_ahead(steps, i);
   }
   finish_sending();
-  {
-    const DirectionScope direction(context_.observer, Direction::kReduceGradients);
-    stage_->compute_deferred_gradients();
-  }
+  finish_deferred_gradients();
   reduce_gradients();
   schedule_variables_.iteration_ended();
 }
@@ -369,6 +366,15 @@ void Trainer::backward(const estimator::PipelineStep& step) {
     }
   }
   context_.observer.backward_finished(forward_number(step));
+}
+
+/// Megatron-LM begins the reductions that are left before the deferred products, so that the output
+/// layer's gradient may be reduced before it is whole (core/pipeline_parallel/schedules.py).
+void Trainer::finish_deferred_gradients() {
+  if (!context_.plan.parallelism.defer_embedding_wgrad_compute) return;
+  data_parallel_->start_reduction();
+  const DirectionScope direction(context_.observer, Direction::kReduceGradients);
+  stage_->compute_deferred_gradients();
 }
 
 void Trainer::reduce_gradients() {

@@ -71,6 +71,7 @@ class Trainer {
   void finish_sending();
   /// A number that identifies a forward within an iteration.
   int64_t forward_number(const estimator::PipelineStep& step) const;
+  void finish_deferred_gradients();
   void reduce_gradients();
   void reduce_sequence_partial_gradients();
 

@@ -174,6 +174,28 @@ class CountingBackend final : public c10d::Backend {
   std::vector<int64_t> elements;
 };
 
+// Without overlap Megatron-LM reduces when deferred products are done.
+TEST(GradientBuffer, StartsTheReductionsThatOverlapOnce) {
+  const auto started = [](bool overlap) {
+    auto parameters = empty_parameters({10, 20});
+    SilentObserver observer;
+    const auto backend = c10::make_intrusive<CountingBackend>();
+    GradientBuffer buffer(list_of(parameters),
+                          {.shape = {.data_ranks = 2},
+                           .overlap = overlap,
+                           .data_group = std::make_shared<Communicator>(backend),
+                           .observer = observer});
+    buffer.begin_iteration();
+    buffer.start_reduction();
+    const std::size_t before = backend->elements.size();
+    buffer.finish_reduction();
+    EXPECT_EQ(backend->elements, (std::vector<int64_t>{30}));
+    return before;
+  };
+  EXPECT_EQ(started(true), 1u);
+  EXPECT_EQ(started(false), 0u);
+}
+
 TEST(GradientBuffer, ReducesAChunkInItsOwnLastMicroBatch) {
   auto parameters = empty_parameters({10, 20});
   parameters[1].chunk = 1;

@@ -63,6 +63,24 @@ TEST(PlanNotes, AttentionThatHasMostOfTheFlopsIsNoted) {
               ElementsAre(HasSubstr("% of the model's FLOPs")));
 }
 
+// One data rank reduces nothing.
+TEST(PlanNotes, AGradientThatIsReducedBeforeItIsWholeIsNoted) {
+  const auto notes = [](int64_t gpus, bool overlaps) {
+    return plan_notes(resolve_plan(
+        {.tree = Json{{"model", "llama3-8b"},
+                      {"cluster", {{"gpu", "h100"}, {"nodes", 1}, {"gpus_per_node", gpus}}},
+                      {"parallelism",
+                       {{"pipeline", 2},
+                        {"overlap_grad_reduce", overlaps},
+                        {"defer_embedding_wgrad_compute", true}}},
+                      {"training", {{"sequence_length", 8192}}}},
+         .context = {}}));
+  };
+  EXPECT_THAT(notes(8, true), ElementsAre(HasSubstr("before --defer-embedding-wgrad-compute")));
+  EXPECT_THAT(notes(8, false), IsEmpty());
+  EXPECT_THAT(notes(2, true), IsEmpty());
+}
+
 TEST(PlanNotes, MachinesWithMoreGpusThanTheirNvlinkJoinsAreNoted) {
   const auto notes = [](const char* gpu, int64_t gpus, const char* link) {
     Json cluster = {{"gpu", gpu}, {"nodes", 1}, {"gpus_per_node", gpus}};
