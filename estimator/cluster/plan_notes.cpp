@@ -48,6 +48,13 @@ void note_deferral(std::vector<std::string>& notes, const Plan& plan) {
       "order");
 }
 
+void note_emptied_cache(std::vector<std::string>& notes, const Plan& plan) {
+  if (plan.training.empty_unused_memory_level == 0) return;
+  notes.push_back(
+      "assumed: the calls of cudaFree and cudaMalloc that --empty-unused-memory-level makes in "
+      "each iteration take no time");
+}
+
 /// Bytes that stay of a score: its probability in 16 bits; with dropout its mask and its output,
 /// too.
 int64_t kept_of_score(const Plan& plan) { return plan.model.attention_dropout > 0 ? 5 : 2; }
@@ -102,6 +109,7 @@ std::vector<std::string> plan_notes(const Plan& plan) {
   note_scores(notes, plan);
   note_attention_flops(notes, plan);
   note_deferral(notes, plan);
+  note_emptied_cache(notes, plan);
   return notes;
 }
 

@@ -17,6 +17,7 @@ namespace estimator {
 ///   grow with the square of the sequence
 ///   tied embeddings under DeepSpeed's stage 3, whose parameters stay gathered for longer
 ///   a gradient that Megatron-LM begins to reduce before deferred products are added to it
+///   memory that is given back in each iteration, whose time does not count
 ///   machines with more GPUs than their NVLink joins
 std::vector<std::string> plan_notes(const Plan& plan);
 

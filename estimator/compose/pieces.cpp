@@ -168,6 +168,7 @@ std::string obstacle_to_composition(const Plan& plan) {
   if (plan.parallelism.num_distributed_optimizer_instances > 1) {
     return "its optimizer has several instances";
   }
+  if (plan.training.empty_unused_memory_level > 0) return "it gives back memory in each iteration";
   if (plan.training.optimizer_cpu_offload) return "its optimizer is offloaded";
   if (traits_of(plan.training.framework).whole_parameters) {
     return "its framework shares whole parameters among data ranks";

@@ -112,6 +112,7 @@ void check_megatron_keys(Rules& rules) {
                 "write 0.13 or 0.13.1");
   only_megatron(!t.check_for_nan_in_loss_and_grad.value_or(false),
                 "check_for_nan_in_loss_and_grad");
+  only_megatron(t.empty_unused_memory_level == 0, "empty_unused_memory_level");
   check_fusion_keys(rules);
 }
 

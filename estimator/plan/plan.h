@@ -262,6 +262,7 @@ struct TrainingConfig {
   bool deterministic_mode = false;
   Auto<bool> fill_uninitialized_memory;
   Auto<bool> check_for_nan_in_loss_and_grad;
+  int64_t empty_unused_memory_level = 0;
   TokenDispatcher moe_token_dispatcher_type = TokenDispatcher::kAllToAll;
   RouterDtype moe_router_dtype = RouterDtype::kOfTokens;
   bool moe_grouped_gemm = true;

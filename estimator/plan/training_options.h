@@ -272,6 +272,12 @@ void visit_determinism_and_checks(Visitor& visit, TrainingConfig& training) {
          {{"--no-check-for-nan-in-loss-and-grad",
            "false",
            "do not check losses and gradients for NaN"}}});
+  visit("empty_unused_memory_level",
+        training.empty_unused_memory_level,
+        {"megatron-lm: give free segments back to the GPU in each iteration, with 1 before the "
+         "optimizer's step, with 2 after it, too; 0: never",
+         Range{0, 2},
+         {{"--empty-unused-memory-level"}}});
 }
 
 /// How tokens reach their experts, and how the experts run.

@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/engine.h>
 
@@ -66,6 +67,11 @@ bool reduces_in_backward(const ShardContext& context) {
 c10::ScalarType reduce_type(const ShardContext& context) {
   return context.framework().reduces_in_compute_type ? scalar_type(context.plan.training.dtype)
                                                      : at::kFloat;
+}
+
+/// torch.cuda.empty_cache()
+void give_back_free_memory(const at::Device& device) {
+  if (device.is_cuda()) c10::getDeviceAllocator(at::kCUDA)->emptyCache();
 }
 
 /// DeepSpeed updates each group, and each of its parts, by itself (_optimizer_step).
@@ -405,10 +411,14 @@ void Trainer::reduce_sequence_partial_gradients() {
   }
 }
 
+/// train_step in megatron/training/training.py
 void Trainer::optimizer_step() {
   const DirectionScope direction(context_.observer, Direction::kOptimizerStep);
   const ModuleScope module(context_.observer, "optimizer");
+  const int64_t level = context_.plan.training.empty_unused_memory_level;
+  if (level >= 1) give_back_free_memory(context_.device);
   optimizer_->step();
+  if (level >= 2) give_back_free_memory(context_.device);
 }
 
 double Trainer::loss() const { return loss_sum_.defined() ? loss_sum_.item().toDouble() : 0.0; }

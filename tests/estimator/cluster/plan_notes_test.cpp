@@ -81,6 +81,12 @@ TEST(PlanNotes, AGradientThatIsReducedBeforeItIsWholeIsNoted) {
   EXPECT_THAT(notes(2, true), IsEmpty());
 }
 
+TEST(PlanNotes, TheTimeOfAnEmptiedCacheIsNoted) {
+  const Json training = {{"sequence_length", 8192}, {"empty_unused_memory_level", 1}};
+  EXPECT_THAT(plan_notes_of("llama3-8b", training),
+              ElementsAre(HasSubstr("--empty-unused-memory-level makes in each iteration")));
+}
+
 TEST(PlanNotes, MachinesWithMoreGpusThanTheirNvlinkJoinsAreNoted) {
   const auto notes = [](const char* gpu, int64_t gpus, const char* link) {
     Json cluster = {{"gpu", gpu}, {"nodes", 1}, {"gpus_per_node", gpus}};

@@ -565,6 +565,24 @@ TEST(RankRun, OfTheLlamaFrameworkKeepsLessThanThePlainOne) {
   EXPECT_LT(activations("megatron-lm"), activations("plain"));
 }
 
+// What backward leaves free is given back before the optimizer's step, so that its temporaries are
+// in new segments, and after it. The next iteration asks for all of it again.
+TEST(RankRun, GivesBackFreeMemoryInEachIteration) {
+  const auto reserved = [](int64_t level) {
+    const auto profile = execute(
+        gpt_plan({{"training", {{"dtype", "bf16"}, {"empty_unused_memory_level", level}}}}));
+    return std::pair(profile.phases.back().after.reserved_bytes,
+                     profile.phases.back().after.allocated_bytes);
+  };
+  const auto [kept, used] = reserved(0);
+  const auto [before_step, used_before] = reserved(1);
+  const auto [after_step, used_after] = reserved(2);
+  EXPECT_EQ(used_before, used);
+  EXPECT_EQ(used_after, used);
+  EXPECT_LT(before_step, kept);
+  EXPECT_LE(after_step, before_step);
+}
+
 // Megatron-LM asks twice of each loss, and of the norm of each bucket of gradients: here one.
 TEST(RankRun, ReadsWhetherLossesAndGradientsAreNumbers) {
   const auto values_read = [](const Json& training) {
