@@ -88,17 +88,46 @@ std::optional<TokensRead> read_by(const char* operator_name, bool has_width, con
   return most_of(found);
 }
 
+std::optional<TokensRead> given_to_embedding(const Trace& trace) {
+  return read_by("aten::embedding_dense_backward", true, trace);
+}
+
+std::optional<TokensRead> given_to_loss(const Trace& trace) {
+  return read_by("aten::nll_loss_forward", false, trace);
+}
+
+/// Whether the words' embedding is frozen and another is trained, such as that of the virtual
+/// tokens of a prompt, which the labels may count too: labels and model have more than twice as
+/// many tokens.
+bool is_of_other_tokens(const TokensRead& embedding, const Trace& trace) {
+  const auto labels = given_to_loss(trace);
+  const auto inputs = given_to_model(trace);
+  return labels && inputs && std::min(labels->tokens, inputs->tokens) / 2 > embedding.tokens;
+}
+
+std::optional<TokensRead> given_to_words(const Trace& trace) {
+  const auto embedding = given_to_embedding(trace);
+  return embedding && !is_of_other_tokens(*embedding, trace) ? embedding : std::nullopt;
+}
+
+std::optional<TokensRead> given_to_model_of_a_prompt(const Trace& trace) {
+  const auto embedding = given_to_embedding(trace);
+  if (!embedding || !is_of_other_tokens(*embedding, trace)) return std::nullopt;
+  const auto inputs = given_to_model(trace);
+  return inputs->tokens <= given_to_loss(trace)->tokens ? inputs : std::nullopt;
+}
+
 struct TokenReader {
   const char* described;
   std::optional<TokensRead> (*tokens_read)(const Trace&);
 };
+constexpr const char* kOfModel = "the integer inputs of its model";
 /// The surest first.
 constexpr TokenReader kTokenReaders[] = {
-    {"the integer inputs of its embedding",
-     [](const Trace& trace) { return read_by("aten::embedding_dense_backward", true, trace); }},
-    {"the labels of its loss",
-     [](const Trace& trace) { return read_by("aten::nll_loss_forward", false, trace); }},
-    {"the integer inputs of its model", given_to_model},
+    {"the integer inputs of its embedding", given_to_words},
+    {kOfModel, given_to_model_of_a_prompt},
+    {"the labels of its loss", given_to_loss},
+    {kOfModel, given_to_model},
 };
 
 /// Ranks that have the same tokens, and what shows that.

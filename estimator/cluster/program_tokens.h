@@ -26,11 +26,12 @@ int64_t ranks_together(const RankProfile& rank);
 
 /// The tokens of a rank are the integer inputs of its embedding, which the embedding's backward
 /// names, or else the labels of its loss, or else the integers that its outermost module was given.
-/// Ranks share their tokens with the stages of their pipeline (who sends messages without receiving
-/// as many) and with their tensor ranks (who sum activations in forward, as no other axis does, or
-/// get the tokens by a broadcast in their group). All others have tokens of their own; of a rank
-/// that trains alone its own are all. `ranks` have traces and can be replayed together. Empty if no
-/// rank shows its tokens, or if the groups do not divide the world.
+/// If both of these are far more, the embedding is another one (prompt tuning), and the fewer
+/// count. Ranks share their tokens with the stages of their pipeline (who sends messages without
+/// receiving as many) and with their tensor ranks (who sum activations in forward, as no other axis
+/// does, or get the tokens by a broadcast in their group). All others have tokens of their own; of
+/// a rank that trains alone its own are all. `ranks` have traces and can be replayed together.
+/// Empty if no rank shows its tokens, or if the groups do not divide the world.
 std::optional<FoundTokens> found_tokens(const std::vector<const RankProfile*>& ranks);
 
 }  // namespace estimator

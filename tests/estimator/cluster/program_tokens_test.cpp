@@ -126,6 +126,33 @@ TEST(ProgramTokens, AreElseTheLabelsOfTheLoss) {
   EXPECT_THAT(found->how, HasSubstr("the labels of its loss"));
 }
 
+/// With labels for so many tokens, and so many integers given to the model.
+std::optional<FoundTokens> found_beside(int64_t embedding, int64_t labels, int64_t inputs) {
+  TracedRank rank(0, 1);
+  launch_work(rank,
+              {.name = "grad_weight",
+               .operator_name = "aten::embedding_dense_backward",
+               .shapes = {{embedding, kEmbeddingWidth}, {embedding}}},
+              1);
+  launch_work(
+      rank,
+      {.name = "nll", .operator_name = "aten::nll_loss_forward", .shapes = {{labels, 9}, {labels}}},
+      1);
+  rank.profile.trace->inputs = {{.model = 0, .integers = inputs, .calls = 1}};
+  return found_in(rank);
+}
+
+// peft's prompt tuning: the labels have places for the 20 virtual tokens of each sequence.
+TEST(ProgramTokens, OfAPromptAreThoseOfTheModelWhoseWordsAreFrozen) {
+  const auto prompt = found_beside(20, 4 * (1024 + 20), 4 * 1024);
+  ASSERT_TRUE(prompt.has_value());
+  EXPECT_EQ(prompt->per_rank, 4 * 1024);
+  EXPECT_THAT(prompt->how, HasSubstr("the integer inputs of its model"));
+  EXPECT_EQ(found_beside(20, 4 * 1024, 8 * 1024)->per_rank, 4 * 1024) << "the fewer of both";
+  EXPECT_EQ(found_beside(2048, 4096, 4096)->per_rank, 2048) << "a second loss predicts one further";
+  EXPECT_EQ(found_beside(20, 4096, 16)->per_rank, 20);
+}
+
 // As of LoRA, whose embedding is frozen, and of compiled programs. A loss of its own is called with
 // as many labels.
 TEST(ProgramTokens, AreElseTheIntegersThatTheModelIsGiven) {
