@@ -107,6 +107,23 @@ std::string why_untraced(const RankProfile& profile) {
       profile.program->optimizer_steps);
 }
 
+/// What was recorded is a part of an iteration, whose time is not that of a step.
+bool lacks_backward(const RankProfile& profile) {
+  const auto& with = profile.program->recorded_with;
+  return std::find(with.begin(), with.end(), kWithoutBackward) != with.end();
+}
+
+/// Why it has no step to replay, or "".
+std::string why_without_step(const RankProfile& profile) {
+  if (!profile.trace) return why_untraced(profile);
+  if (!lacks_backward(profile)) return "";
+  return fmt::format(
+      "no backward ran in iteration {} of rank {}, which was recorded, although others had one: it "
+      "is no step of training. Let the program take another number of --steps",
+      profile.program->recorded_iteration,
+      profile.rank);
+}
+
 }  // namespace
 
 bool are_alike(const RankProfile& a, const RankProfile& b) {
@@ -119,9 +136,8 @@ bool are_alike(const RankProfile& a, const RankProfile& b) {
 std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& profiles,
                                                 std::string& why) {
   for (const RankProfile& profile : profiles) {
-    if (profile.trace) continue;
-    why = why_untraced(profile);
-    return {};
+    why = why_without_step(profile);
+    if (!why.empty()) return {};
   }
   const std::vector<const RankProfile*> all = traced(profiles);
   std::vector<const RankProfile*> ranks = without_waiting(all);

@@ -14,7 +14,8 @@ bool are_alike(const RankProfile& a, const RankProfile& b);
 
 /// The ranks whose traces can be replayed together: all but those that wait for messages of ranks
 /// that were not run, and are alike a rank that does not. Empty if one of the others waits so, or
-/// has no trace; then `why` says so, and the way out.
+/// a rank has no trace, or one without the backward of the program; then `why` says so, and the way
+/// out.
 std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& profiles,
                                                 std::string& why);
 

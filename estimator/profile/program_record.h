@@ -170,6 +170,7 @@ inline constexpr const char* kWithoutGraph = "no_graph";
 struct ProgramRecord {
   std::vector<std::string> command;
   std::optional<std::string> run;  ///< empty for a rank that was run by itself
+inline constexpr const char* kWithoutBackward = "no_backward";
   bool recorded = true;
   bool joins_world = true;  ///< it joined a process group, or made a communicator
   int64_t gpus_per_node = 8;

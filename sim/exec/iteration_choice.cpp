@@ -10,6 +10,10 @@ constexpr int kMostChoicesByCalls = 4;
 
 }  // namespace
 
+void IterationChoice::backward_ran(int64_t running) {
+  if (running == chosen_) facts_.runs_backward = true;
+}
+
 void IterationChoice::compiled(int64_t running) {
   if (running == chosen_) facts_.compiles = true;
 }
@@ -41,7 +45,8 @@ void IterationChoice::compare_calls(int64_t next) {
     });
   }
   if (next == chosen_ + 2) facts_.has_other_calls = own != calls_[chosen_ + 1];
-  calls_.erase(calls_.begin(), calls_.lower_bound(std::min(chosen_, next - 1)));
+  const int64_t first_compared = std::min(chosen_, next - 1) - 1;
+  calls_.erase(calls_.begin(), calls_.lower_bound(first_compared));
 }
 
 bool IterationChoice::iteration_began(int64_t next) {

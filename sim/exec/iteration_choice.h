@@ -19,6 +19,7 @@ struct IterationFacts {
   /// It called collectives that the iteration before it did not call, or not the same ones as the
   /// iteration behind it (DistributedDataParallel rebuilds its buckets once).
   bool has_other_calls = false;
+  bool runs_backward = false;  ///< a node of autograd, or a CUDA graph
 
   bool is_usual() const {
     return !compiles && !captures_graph && !has_other_steps && !has_other_calls;
@@ -47,6 +48,7 @@ class IterationChoice {
   const IterationFacts& facts() const { return facts_; }
 
   // In the iteration that is running now.
+  void backward_ran(int64_t running);
   void compiled(int64_t running);
   void graph_captured(int64_t running);
   void graph_launched(int64_t running);
@@ -54,7 +56,8 @@ class IterationChoice {
   void called(int64_t running, const CalledCollective& call);
 
   /// `next` will begin: compares the collectives of the chosen iteration, if it has ended, with
-  /// those of its neighbours. Called before iteration_began().
+  /// those of its neighbours. Called before iteration_began(); both may be called again for the
+  /// same `next`, as a step may follow that turns out to be of the iteration that had ended.
   void compare_calls(int64_t next);
 
   /// Iterations end, and `next` begins. True if that one is chosen now.

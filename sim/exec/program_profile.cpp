@@ -140,7 +140,8 @@ ProgramRecord ProgramRecorder::program_record(const RecordedIteration::Result& r
   record.optimizer_steps = phases_.iteration();
   record.caught_failures = peaks_.caught_failures();
   record.recorded_iteration = recorded.iteration;
-  record.recorded_with = recorded_with(recorded.facts, captured_steps_.has_graphs());
+  record.recorded_with =
+      recorded_with(recorded.facts, captured_steps_.has_graphs(), !record.backward_devices.empty());
   record.stopped_by_steps = stopped_;
   record.events = settings_.events;
   record.communicators = collectives_.records(recorded.collectives);

@@ -182,6 +182,7 @@ void ProgramRecorder::backward_runs() {
     const std::lock_guard lock(mutex_);
     const bool is_first = !phases_.has_backward_since_step();
     phases_.backward_ran();
+    recorded_.choice().backward_ran(phases_.iteration());
     if (!is_first || stopped_ || !took_last_step()) return;
     stopped_ = true;
   }
@@ -273,9 +274,11 @@ void ProgramRecorder::step_finished() {
     phases_.step_failed(here);
     return phase_changed();
   }
+  const int64_t stepped = phases_.iteration();
   phases_.step_finished(here);
   peaks_.step_ended();
-  recorded_.begin(phases_.iteration(), phase_names());
+  const bool has_ended = phases_.iteration() > stepped;  // else other optimizers step in it, too
+  if (has_ended) recorded_.begin(phases_.iteration(), phase_names());
   phase_changed();
   estimator::write_file_whole((folder_ / kStepsTaken).string(),
                               std::to_string(phases_.iteration()));

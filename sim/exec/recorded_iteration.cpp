@@ -49,13 +49,16 @@ RecordedIteration::Result RecordedIteration::recorded_as(
           .collectives = collectives_.iteration()};
 }
 
-std::vector<std::string> recorded_with(const IterationFacts& facts, bool has_graphs) {
+std::vector<std::string> recorded_with(const IterationFacts& facts,
+                                       bool has_graphs,
+                                       bool has_backward) {
   std::vector<std::string> found;
   if (facts.compiles) found.emplace_back(estimator::kWithCompilation);
   if (facts.captures_graph) found.emplace_back(estimator::kWithGraphCapture);
   if (facts.has_other_steps) found.emplace_back(estimator::kWithOtherSteps);
   if (facts.has_other_calls) found.emplace_back(estimator::kWithOtherCalls);
   if (has_graphs && !facts.launches_graph) found.emplace_back(estimator::kWithoutGraph);
+  if (has_backward && !facts.runs_backward) found.emplace_back(estimator::kWithoutBackward);
   return found;
 }
 

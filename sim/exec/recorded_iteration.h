@@ -60,7 +60,9 @@ class RecordedIteration {
 };
 
 /// What makes the iteration unlike others, in the words of a profile's `recorded_with`.
-/// `has_graphs`: the program has CUDA graphs.
-std::vector<std::string> recorded_with(const IterationFacts& facts, bool has_graphs);
+/// `has_graphs`: the program has CUDA graphs; `has_backward`: it ran a backward.
+std::vector<std::string> recorded_with(const IterationFacts& facts,
+                                       bool has_graphs,
+                                       bool has_backward);
 
 }  // namespace sim

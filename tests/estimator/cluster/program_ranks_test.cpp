@@ -87,6 +87,15 @@ TEST(ProgramRanks, WithoutATraceSayWhy) {
       why, AllOf(HasSubstr("rank 3 has no trace"), HasSubstr("(--steps 2), and this one took 1")));
 }
 
+TEST(ProgramRanks, OfWhichAPartOfAnIterationWasRecordedSayWhy) {
+  RankProfile part = data_rank(3);
+  part.program->recorded_iteration = 5;
+  part.program->recorded_with = {kWithoutBackward};
+  std::string why;
+  EXPECT_THAT(ranks_to_replay({data_rank(0), part}, why), IsEmpty());
+  EXPECT_THAT(why, HasSubstr("no backward ran in iteration 5 of rank 3, which was recorded"));
+}
+
 TEST(ProgramRanks, AreNoMoreThanWereAllowed) {
   EXPECT_THAT(ranks_to_run_next({stage_rank(0)}, 16, 2), ElementsAre(4));
   EXPECT_THAT(ranks_to_run_next({stage_rank(0)}, 16, 1), IsEmpty());

@@ -103,6 +103,26 @@ TEST_F(ExecTrace, OfOptimizersThatStepInTurnHasTheTurnsOfAll) {
   EXPECT_EQ(time.at("flops"), time.at("model_flops")) << "nothing runs again";
 }
 
+/// Each of two layers has a product forward and a gradient of its weight, the second one that of
+/// its input, too. DeepSpeed's ZeRO-1 and ZeRO-2 step the groups of an optimizer one after the
+/// other.
+TEST_F(ExecTrace, OfGroupsThatAreSteppedOneAfterTheOtherIsThatOfTheWholeIteration) {
+  for (const char* steps : {"2", "4", "0"}) {
+    const ProgramResult result =
+        run_program("stepped_groups.py", {"--world-size", "2", "--steps", steps});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const Trace whole = trace(0);
+    EXPECT_EQ(whole.iteration, 1) << steps;
+    EXPECT_EQ(products(whole).size(), 2u + 3u) << steps;
+    std::map<estimator::Direction, int64_t> kernels;
+    for (const estimator::TraceLaunch& launch : whole.launches()) {
+      ++kernels[static_cast<estimator::Direction>(launch.direction)];
+    }
+    EXPECT_EQ(kernels[estimator::Direction::kOptimizerStep], 2 * 2)
+        << "of each group the counters of steps, and the update";
+  }
+}
+
 /// The iteration that was chosen last does not end: the one before is told, trace and calls.
 TEST_F(ExecTrace, OfAnIterationThatDidNotEndIsNotTold) {
   const ProgramResult result = run_program("unfinished.py", {"--world-size", "2"});

@@ -85,6 +85,18 @@ TEST(IterationChoice, GoesOnWhereTheNextIterationCallsOthers) {
   }
 }
 
+// Whether an optimizer steps again in an iteration is known when the next one has begun.
+TEST(IterationChoice, ComparesAnIterationAgainWithTheSameResult) {
+  IterationChoice choice(0);
+  for (int64_t i = 0; i < 5; ++i) {
+    choice.called(i, kReduce);
+    EXPECT_FALSE(ends(choice, i));
+    EXPECT_FALSE(ends(choice, i)) << i;
+  }
+  EXPECT_EQ(choice.chosen(), 1);
+  EXPECT_TRUE(choice.facts().is_usual());
+}
+
 TEST(IterationChoice, DoesNotGoOnForEverWhereCollectivesDiffer) {
   IterationChoice choice(0);
   for (int64_t i = 0; i < 100; ++i) {
