@@ -46,10 +46,14 @@ def compiled_as(source, original):
 
 
 def integers_given(arguments):
-    """Elements of the largest one of the tensors that can be the tokens of a batch."""
-    tensors = (leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor))
-    batches = (tensor for tensor in tensors if tensor.dtype in INTEGERS and tensor.dim() > 1)
-    return max((local(batch).numel() for batch in batches), default=0)
+    """Elements of the largest one of the tensors that can be the tokens of a batch: its rows, or else one
+    row for the whole batch. Such a row may also have a number for each sample of another tensor."""
+    tensors = [leaf for leaf in tree_leaves(arguments) if isinstance(leaf, torch.Tensor)]
+    samples = {tensor.shape[0] for tensor in tensors if tensor.dim() > 1}
+    batches = [tensor for tensor in tensors if tensor.dtype in INTEGERS]
+    of_rows = [batch for batch in batches if batch.dim() > 1]
+    single = [batch for batch in batches if batch.dim() == 1 and batch.numel() not in samples]
+    return max((local(batch).numel() for batch in of_rows or single), default=0)
 
 
 class Modules:

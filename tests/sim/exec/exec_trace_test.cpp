@@ -247,6 +247,23 @@ TEST_F(ExecTrace, TellsTheTokensOfAModelWhoseEmbeddingIsFrozen) {
               HasSubstr("\nthe program joined no process group: each of the 4 ranks trains alone"));
 }
 
+// As modded-nanogpt's: the number of each image of a batch is no token.
+TEST_F(ExecTrace, TellsTheTokensOfSequencesOneBehindTheOther) {
+  const ProgramResult flat = run(command("frozen_embedding.py", {"--steps", "2"}, {"flat"}));
+  ASSERT_EQ(flat.exit_code, 0) << flat.error;
+  EXPECT_THAT(flat.output, HasSubstr("512 tokens a step (computed: 512 of rank 0"));
+  const ProgramResult images = run(command("frozen_embedding.py", {"--steps", "2"}, {"images"}));
+  ASSERT_EQ(images.exit_code, 0) << images.error;
+  EXPECT_THAT(images.output, HasSubstr("tokens/s are not known"));
+}
+
+// peft's prompt tuning.
+TEST_F(ExecTrace, TellsTheTokensOfAModelOfWhichAPromptIsTrained) {
+  const ProgramResult result = run(command("prompt.py", {"--steps", "2"}));
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("512 tokens a step (computed: 512 of rank 0"));
+}
+
 TEST_F(ExecTrace, IsTheSameInEveryRunAloneAndBesideOtherRanks) {
   ASSERT_EQ(run_program("fsdp2.py", {"--world-size", "64", "--rank", "63"}).exit_code, 0);
   const Trace alone = trace(63);

@@ -1,4 +1,7 @@
-"""Trains all but the embedding, as LoRA does, on two micro-batches of two sequences; evaluates before each step."""
+"""Trains all but the embedding, as LoRA does, on two micro-batches of two sequences; evaluates before each step. With
+"flat" the sequences lie one behind the other, with their ends beside them, with "images" they are numbers of labels."""
+
+import sys
 
 import torch
 from torch import nn
@@ -14,8 +17,16 @@ class Model(nn.Module):
         return self.head(self.embedding(batch["tokens"]))
 
 
+def integers(*sizes):
+    return torch.zeros(*sizes, dtype=torch.long, device="cuda")
+
+
 def batch(sequences):
-    return {"tokens": torch.zeros(sequences, 128, dtype=torch.long, device="cuda")}
+    if "flat" in sys.argv:
+        return {"tokens": integers(sequences * 128), "ends": integers(sequences)}
+    if "images" in sys.argv:
+        return {"tokens": integers(sequences), "images": torch.zeros(sequences, 3, 8, 8, device="cuda")}
+    return {"tokens": integers(sequences, 128)}
 
 
 model = Model().cuda()
