@@ -130,6 +130,11 @@ const char* help_for_taken(const std::set<std::string>& taken) {
              : "--ranks auto runs the ranks that are waited for";
 }
 
+/// Of a program that starts Python itself.
+constexpr const char* kHelpForOtherTorch =
+    "; a torch other than " ONERANK_TORCH_VERSION
+    " is only found where the program is given as its Python and a script";
+
 std::string help_for(const GivenValues& given) {
   std::string help = "see its output above";
   if (!given.taken.empty()) {
@@ -233,11 +238,7 @@ void throw_if_failed(const ExecJob& job,
                       ? ""
                       : fmt::format("the virtual GPU has no answer for {}; ", given.refused),
                   end.exit_code),
-      is_python(job.command)
-          ? help_for(given)
-          : fmt::format("see its output above; a torch other than {} is only found where the "
-                        "program is given as its Python and a script",
-                        ONERANK_TORCH_VERSION),
+      help_for(given) + (is_python(job.command) ? "" : kHelpForOtherTorch),
       ExitCode::kBadInput);
 }
 

@@ -59,6 +59,17 @@ TEST_F(ExecFailures, InventedReadsAreNamed) {
                         "equal)"));
 }
 
+// As bash, torchrun and accelerate do.
+TEST_F(ExecFailures, OfAProgramThatStartsPythonHaveTheWholeHelp) {
+  const std::string program = std::string(tests::kExecPrograms) + "/asserts.py";
+  const std::string line = tests::kPython + std::string(" ") + program + " || exit 1";
+  const ProgramResult result = run({"exec", "--output", path("out"), "--", "bash", "-c", line});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("only kernels would have computed (aten::equal)"),
+                    HasSubstr("a torch other than ")));
+}
+
 TEST_F(ExecFailures, AnErrorOfTheRecorderIsNoVerdict) {
   const ProgramResult result = run_program("misreports.py", {});
   EXPECT_EQ(result.exit_code, 70);
