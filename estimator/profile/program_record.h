@@ -112,7 +112,11 @@ void visit_fields(Visitor& visit, InventedRead& read) {
   visit("count", read.count, {"how often", kCount});
 }
 
-/// A value that the user gave in place of one that only a kernel could compute.
+/// The name of what was assumed where a program checked what it had computed.
+inline constexpr const char* kAssumedCheck = "check";
+
+/// A value in place of one that only a kernel could compute: the user gave it, or it is that of a
+/// check.
 struct AssumedRecord {
   std::string name;
   std::string value;
@@ -121,8 +125,8 @@ struct AssumedRecord {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, AssumedRecord& assumed) {
-  visit("name", assumed.name, "loss, grad-norm, found-inf or expert-tokens");
-  visit("value", assumed.value, "as it was given");
+  visit("name", assumed.name, "loss, grad-norm, found-inf, expert-tokens or check");
+  visit("value", assumed.value, "as it was given; of a check also its line");
   visit("operator", assumed.operator_name, "whose result it took the place of");
   visit("count", assumed.count, {"how often", kCount});
 }
@@ -166,11 +170,11 @@ inline constexpr const char* kWithGraphCapture = "graph_capture";
 inline constexpr const char* kWithOtherSteps = "other_steps";
 inline constexpr const char* kWithOtherCalls = "other_collectives";
 inline constexpr const char* kWithoutGraph = "no_graph";
+inline constexpr const char* kWithoutBackward = "no_backward";
 
 struct ProgramRecord {
   std::vector<std::string> command;
   std::optional<std::string> run;  ///< empty for a rank that was run by itself
-inline constexpr const char* kWithoutBackward = "no_backward";
   bool recorded = true;
   bool joins_world = true;  ///< it joined a process group, or made a communicator
   int64_t gpus_per_node = 8;

@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "sim/exec/host_values.h"
+#include "sim/exec/known_tensors.h"
+#include "sim/exec/python.h"
 
 namespace sim {
 
@@ -45,6 +47,8 @@ constexpr AssumptionRule kRules[] = {
     {"aten::scatter_add_", kExpertTokens},
     {"aten::sum", kExpertTokens},
     {"aten::topk", kChoices},
+    {"aten::is_nonzero", estimator::kAssumedCheck},
+    {"aten::item", estimator::kAssumedCheck},
 };
 
 std::vector<at::Tensor> results_of(const at::RecordFunction& function,
@@ -143,7 +147,12 @@ const AssumptionRule* assumption_rule_of(const at::RecordFunction& function) {
 }
 
 std::unique_ptr<Assumptions::Call> Assumptions::operator_started(const at::RecordFunction& function,
-                                                                 const AssumptionRule& rule) const {
+                                                                 const AssumptionRule& rule,
+                                                                 const VirtualGpu& gpu) {
+  if (rule.name == estimator::kAssumedCheck) {
+    assume_check(function, gpu);
+    return nullptr;
+  }
   auto call = std::make_unique<Call>(Call{.name = rule.name});
   if (rule.name == kExpertTokens) call->counted_tokens = counted_tokens(function);
   const auto inputs = function.inputs();
@@ -164,6 +173,16 @@ void Assumptions::operator_finished(const at::RecordFunction& function,
   } else {
     assume_number(function, call, gpu);
   }
+}
+
+void Assumptions::assume_check(const at::RecordFunction& function, const VirtualGpu& gpu) {
+  const auto inputs = function.inputs();
+  if (inputs.empty() || !inputs[0].isTensor()) return;
+  const at::Tensor& asked = inputs[0].toTensor();
+  const bool is_answer = asked.is_cuda() && asked.scalar_type() == at::kBool && asked.numel() == 1;
+  if (!is_answer || is_known(asked, gpu) || !runs_check()) return;
+  make_known(asked, {1}, ValueOrigin::kKernel, gpu);
+  note(estimator::kAssumedCheck, fmt::format("true, {}", python_line().text), function);
 }
 
 void Assumptions::assume_number(const at::RecordFunction& function,

@@ -5,6 +5,8 @@
 // router that is the choice of experts for each token. From there it is followed like every known
 // value: through copies, collectives and operators, to the host. If the choices are too large to be
 // followed, the results of the operators that count the choices are set instead.
+//
+// What a program checks (`assert (x >= 0).all()`) is assumed to be so, where nobody knows it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -46,9 +48,11 @@ class Assumptions {
     std::optional<int64_t> counted_tokens;  ///< of an operator that counts choices
     at::Tensor in_place;                    ///< the result, if that is an input
   };
-  /// Must be called when the operator starts, while its inputs exist.
+  /// Must be called when the operator starts, while its inputs exist. Null where its result is not
+  /// assumed.
   std::unique_ptr<Call> operator_started(const at::RecordFunction& function,
-                                         const AssumptionRule& rule) const;
+                                         const AssumptionRule& rule,
+                                         const VirtualGpu& gpu);
   /// Writes an assumed value into the operator's result, even if the result is already known.
   void operator_finished(const at::RecordFunction& function,
                          const Call& call,
@@ -58,6 +62,7 @@ class Assumptions {
   std::vector<estimator::AssumedRecord> records() const;
 
  private:
+  void assume_check(const at::RecordFunction& function, const VirtualGpu& gpu);
   void assume_number(const at::RecordFunction& function, const Call& call, const VirtualGpu& gpu);
   void assume_choices(const at::RecordFunction& function, const Call& call, const VirtualGpu& gpu);
   void assume_counts(const at::RecordFunction& function, const Call& call, const VirtualGpu& gpu);

@@ -116,7 +116,7 @@ Context operator_started(const at::RecordFunction& function) {
     });
   }
   if (facts.assumption != nullptr) {
-    running.assumed = recorder->assumptions().operator_started(function, *facts.assumption);
+    running.assumed = recorder->assumptions().operator_started(function, *facts.assumption, gpu);
   }
   if (facts.reads_back) start_reading_back(running, gpu);
   const bool is_of_interest = facts.reads_back || running.on_host != nullptr ||

@@ -55,7 +55,7 @@ class ProgramRecorder {
   const VirtualGpu& gpu() const { return gpu_; }
   /// A kernel of an operator wrote there.
   void memory_written(const MemoryRange& range) { messages_.written(range.address, range.bytes); }
-  const Assumptions& assumptions() const { return assumptions_; }
+  Assumptions& assumptions() { return assumptions_; }
   /// Called when an operator with an assumed result has finished and the host has followed it.
   void assume(const at::RecordFunction& function, const Assumptions::Call& call) {
     tell_tracker([&] { assumptions_.operator_finished(function, call, gpu_); });

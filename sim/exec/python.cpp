@@ -167,6 +167,20 @@ std::vector<int64_t> ranks_of_group(const std::string& name) {
   return {std::istream_iterator<int64_t>(text), std::istream_iterator<int64_t>()};
 }
 
+bool runs_check() {
+  const std::vector<PythonFrame> frames = python_frames();
+  const auto lock = find<int (*)()>("PyGILState_Ensure");
+  const auto unlock = find<void (*)(int)>("PyGILState_Release");
+  if (frames.empty() || lock == nullptr || unlock == nullptr) return false;
+  const int state = lock();
+  const std::string answer = evaluate(
+      fmt::format("str(__import__('sys').modules['onerank_observer'].checks.is_check({}, {}))",
+                  quoted(frames.front().file),
+                  frames.front().line));
+  unlock(state);
+  return answer == "True";
+}
+
 void end_program() {
   if (!call_soon(raise_system_exit, nullptr)) _exit(0);
 }

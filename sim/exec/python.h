@@ -45,4 +45,9 @@ struct PythonLine {
 /// Takes some microseconds, and takes the interpreter's lock.
 PythonLine python_line();
 
+/// Whether the line of Python that this thread is running, also one of torch, checks what was
+/// computed: an `assert`, or an `if not` that raises an exception. Reads the line's file. Takes the
+/// interpreter's lock.
+bool runs_check();
+
 }  // namespace sim

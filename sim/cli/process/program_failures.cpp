@@ -150,8 +150,10 @@ std::string help_for(const GivenValues& given) {
         fmt::join(given.passed, "; "));
   }
   if (!given.invented.empty()) {
-    help += fmt::format("; it had read zeros for values that only kernels would have computed ({})",
-                        fmt::join(given.invented, ", "));
+    help += fmt::format(
+        "; it had read zeros for values that only kernels would have computed ({}): where it "
+        "checks them, take the check out (python -O leaves out every assert)",
+        fmt::join(given.invented, ", "));
   }
   return help;
 }

@@ -96,6 +96,11 @@ std::string assumed_line(const ProgramRecord& program) {
   if (barriers > 0) {
     parts.push_back("that absent ranks came (barriers " + with_commas(barriers) + ")");
   }
+  const auto checks = given.extract(estimator::kAssumedCheck);
+  if (!checks.empty()) {
+    parts.push_back("that what the program checks is so (checks " + with_commas(checks.mapped()) +
+                    ")");
+  }
   if (!given.empty()) parts.push_back("as given (" + kinds_text(given) + ")");
   if (zeros > 0) {
     parts.push_back("zeros for what only kernels would know (reads " + with_commas(zeros) + ")");

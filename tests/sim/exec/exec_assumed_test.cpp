@@ -243,5 +243,15 @@ TEST_F(ExecAssumed, WhatCannotBeAssumedIsTold) {
               HasSubstr("use balanced, or imbalance:F"));
 }
 
+// What a program decides by is read as zero, as ever.
+TEST_F(ExecAssumed, WhatTheProgramChecksIsSo) {
+  const ProgramResult result = run_program("checks.py", {"--verbose"}, {"asks"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("some are small"));
+  EXPECT_THAT(result.output, HasSubstr("that what the program checks is so (checks "));
+  EXPECT_THAT(result.output, HasSubstr("true, checks.py:11 in <module>  aten::is_nonzero"));
+  EXPECT_THAT(result.output, HasSubstr("true, checks.py:14 in <module>  aten::item"));
+}
+
 }  // namespace
 }  // namespace sim
