@@ -8,6 +8,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/cluster/program_estimate.h"
+#include "sim/cli/process/nvidia_smi.h"
 #include "sim/cli/process/program_processes.h"
 #include "sim/cli/process/virtual_gpu_setup.h"
 #include "sim/exec/peer_messages.h"
@@ -85,6 +86,17 @@ void play_virtual_gpu(const ExecJob& job, Environment& environment) {
   environment["TRITON_LIBCUDA_PATH"] = (job.stubs / "virtual_gpu" / "lib").string();
 }
 
+void offer_nvidia_smi(const ExecJob& job, const fs::path& folder, Environment& environment) {
+  if (!find_variable(environment, "PATH")) return;
+  write_nvidia_smi(folder,
+                   {.name = job.gpu->cuda_name,
+                    .compute_capability = job.gpu->compute_capability,
+                    .memory_bytes = gpu_bytes(job),
+                    .used_bytes = estimator::program_outside_bytes(*job.gpu),
+                    .devices = visible_gpus(job)});
+  put_first(folder.string(), "PATH", environment);
+}
+
 /// Kernels that are compiled at run time are nothing here: no cache may keep them.
 void keep_kernel_caches_away(const fs::path& folder, Environment& environment) {
   environment["USE_PYTORCH_KERNEL_CACHE"] = std::string("0");
@@ -137,6 +149,7 @@ SubprocessCommand program_command(const ExecJob& job,
   environment[kExecSettingsVariable] = settings_text(settings_for(job, rank, outer));
   if (job.device == DeviceKind::kVirtual) {
     play_virtual_gpu(job, environment);
+    offer_nvidia_smi(job, scratch / "bin", environment);
     keep_kernel_caches_away(scratch, environment);
   }
   return {.program = job.command.front(),

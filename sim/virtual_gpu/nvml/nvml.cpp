@@ -11,6 +11,7 @@
 
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/device_attributes.h"
+#include "sim/virtual_gpu/driver_version.h"
 
 using virtual_gpu::device;
 
@@ -50,7 +51,6 @@ struct ProcessInfo {
   unsigned gpu_instance, compute_instance;
 };
 
-constexpr const char* kDriverVersion = "580.82.07";  // the driver of CUDA 13.0
 constexpr int kDegrees = 40;
 constexpr unsigned kMilliwatts = 100'000;
 
@@ -111,10 +111,10 @@ const char* nvmlErrorString(int result) {
 }
 
 int nvmlSystemGetDriverVersion(char* text, unsigned length) {
-  return give(kDriverVersion, text, length);
+  return give(virtual_gpu::kDriverVersion, text, length);
 }
 int nvmlSystemGetNVMLVersion(char* text, unsigned length) {
-  return give(std::string("13.") + kDriverVersion, text, length);
+  return give(std::string("13.") + virtual_gpu::kDriverVersion, text, length);
 }
 int nvmlSystemGetCudaDriverVersion_v2(int* version) {
   return cudaDriverGetVersion(version) == cudaSuccess ? kSuccess : kDriverNotLoaded;

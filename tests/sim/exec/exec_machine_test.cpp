@@ -28,6 +28,21 @@ TEST_F(ExecMachine, TellsOfItsDevicesThroughNvml) {
   EXPECT_EQ(printed(result.output, "used"), (int64_t{1} << 30) + profile(0).program->outside_bytes);
 }
 
+// modded-nanogpt prints what it says.
+TEST_F(ExecMachine, HasAnNvidiaSmiThatTellsOfThem) {
+  const auto asked = [this](const std::string& line) {
+    return run({"exec", "--gpus-per-node", "2", "--memory", "50", "--", "bash", "-c", line});
+  };
+  EXPECT_THAT(asked("nvidia-smi").output, HasSubstr("CUDA Version: 13.0"));
+  EXPECT_THAT(asked("nvidia-smi -L").output, HasSubstr("GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-"));
+  EXPECT_THAT(asked("nvidia-smi -i 1 --query-gpu=index,name,memory.total --format=csv").output,
+              HasSubstr("index, name, memory.total [MiB]\n1, NVIDIA H100 80GB HBM3, 51200 MiB\n"));
+  EXPECT_THAT(asked("nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits").output,
+              HasSubstr("51200\n51200\n"));
+  EXPECT_THAT(asked("nvidia-smi topo -m").error,
+              HasSubstr("nvidia-smi: topo: Onerank plays the GPU, and its nvidia-smi knows -L"));
+}
+
 // The context of an H100, and two cuBLAS workspaces: the estimator's terms, which the verdict has.
 TEST_F(ExecMachine, HasTheContextInItsMemoryFromTheStart) {
   const ProgramResult result = run_program("free_memory.py", {});
