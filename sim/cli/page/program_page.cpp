@@ -30,9 +30,11 @@ std::vector<Headline> headlines_of_program(const ProgramEstimate& estimate) {
   headlines.push_back({"One iteration",
                        format_duration(estimate.time->iteration_seconds),
                        "simulated: a replay of what the program launched"});
-  headlines.push_back({"MFU",
-                       fmt::format("{:.1f} %", 100 * estimate.time->mfu),
-                       "computed, of the dense 16-bit peak; without what runs again"});
+  headlines.push_back(
+      {"MFU",
+       fmt::format("{:.1f} %", 100 * estimate.time->mfu),
+       "computed, of the dense 16-bit peak; without what runs again, and the optimizer's "
+       "products"});
   if (estimate.throughput && estimate.throughput->tokens_per_second) {
     headlines.push_back({"Tokens/s",
                          estimator::whole_with_commas(*estimate.throughput->tokens_per_second),

@@ -100,9 +100,8 @@ std::string flops_text(const estimator::ProgramEstimate& estimate) {
   };
   std::string text = fmt::format(
       "\nstep time {} (simulated){}: {:.0f} TFLOP/s a GPU of products and attention as they were "
-      "run, {:.1f} % of the 16-bit peak (HFU)\n  {:.0f} TFLOP/s without what runs again: MFU "
-      "{:.1f} "
-      "%\n",
+      "run, {:.1f} % of the 16-bit peak (HFU)\n  {:.0f} TFLOP/s without what runs again, and the "
+      "optimizer's products: MFU {:.1f} %\n",
       format_duration(time.iteration_seconds),
       estimate.measured_step
           ? fmt::format(", {} measured (given): x {:.3f} for all but the parts of the step",
