@@ -129,7 +129,7 @@ Float8Product float8_product(const OperatorRecord& record) {
 }
 
 std::string operand_dtype(const OperatorRecord& record, Dtype plan_dtype) {
-  if (!adds_to_fp32_sum(record)) return record.dtype;
+  if (!adds_to_fp32_sum(record) || plan_dtype == Dtype::kFp32) return record.dtype;
   return plan_dtype == Dtype::kBf16 ? "BFloat16" : "Half";
 }
 
