@@ -90,8 +90,10 @@ double BoardPower::attention_joules(double flops, double seconds) const {
   return attention_watts * seconds + attention_joules_per_teraflop * flops * 1e-12;
 }
 
+double BoardPower::energy_share(double speed) const { return std::pow(speed, energy_exponent); }
+
 double BoardPower::watts(double joules, double seconds, double speed) const {
-  return static_watts + joules * std::pow(speed, energy_exponent) / seconds;
+  return static_watts + joules * energy_share(speed) / seconds;
 }
 
 const BoardPower* board_power(const Gpu& gpu) {

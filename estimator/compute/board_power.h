@@ -37,6 +37,9 @@ struct BoardPower {
   double attention_joules(double flops, double seconds) const;
   double memory_joules(double seconds) const { return memory_watts * seconds; }
 
+  /// The energy of a kernel at the share `speed` of full speed, over that at full speed.
+  double energy_share(double speed) const;
+
   /// Mean power in watts of a step of `seconds` whose kernels need `joules` at full speed, and ran
   /// at the share `speed` of it.
   double watts(double joules, double seconds, double speed) const;
@@ -60,13 +63,13 @@ double speed_within_limit(const BoardPower& board, const StepEnergy& step, doubl
 struct BoardUse {
   double watts = 0;
   double limit_watts = 0;  ///< 0: nobody measured this GPU's power
-  double speed = 1;        ///< of products and attention, as a share of their full speed
+  double speed = 1;        ///< of products and attention, as a share of the rates
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, BoardUse& use) {
   visit("watts", use.watts, "mean of the step");
   visit("limit_watts", use.limit_watts, "of the board; 0: this GPU's power is not known");
-  visit("speed", use.speed, "of products and attention, as a share of their full speed");
+  visit("speed", use.speed, "of products and attention, as a share of the rates");
 }
 
 /// Slows the boards of a step that would need more than their limit, until none does. `step` was

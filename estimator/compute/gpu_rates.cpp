@@ -135,6 +135,12 @@ std::string measured_note(const Calibration& calibration) {
       "{}, driver {}, {}", calibration.device.name, calibration.driver, calibration.date);
 }
 
+/// That of products which run back to back, as a share of the speed of one alone.
+double sustained_speed(const Gpu& gpu) {
+  const MatmulRate bf16 = matmul_rate(gpu);
+  return std::min(1.0, bf16.sustained_share / bf16.best_share);
+}
+
 }  // namespace
 
 LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced) {
@@ -165,6 +171,7 @@ GpuRates::GpuRates(const Gpu& gpu,
       priced_(priced),
       calibration_(calibration),
       power_(calibration == nullptr ? board_power(gpu) : nullptr),
+      product_speed_(priced == Priced::kKernels ? 1 : sustained_speed(gpu)),
       matmul_(at_full_speed(matmul_rate(gpu))),
       matmul_of_single_elements_(priced == Priced::kKernels ? single_element_rate(gpu) : matmul_),
       memory_(memory_rate(gpu)),
@@ -183,9 +190,8 @@ GpuRates::GpuRates(const Gpu& gpu,
 /// Without the limit of the board's power, which takes as much of each type's rate as of bf16's: an
 /// H200 reached 1,527 TFLOP/s in Float8 at full speed (data/power.json), and so it is 1,523.
 MatmulRate GpuRates::at_full_speed(MatmulRate rate) const {
-  if (power_ == nullptr) return rate;
-  const MatmulRate bf16 = matmul_rate(gpu_);
-  rate.sustained_share *= bf16.best_share / bf16.sustained_share;
+  if (power_ == nullptr || priced_ == Priced::kOperators) return rate;
+  rate.sustained_share /= sustained_speed(gpu_);
   rate.best_share = std::max(rate.best_share, rate.sustained_share);
   return rate;
 }

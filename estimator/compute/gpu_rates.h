@@ -57,10 +57,12 @@ class GpuRates {
   /// rates are those of a usual GPU.
   double slowdown() const { return slowdown_; }
 
-  /// Of the board, where rates are those of full speed, so that the power that a step needs decides
-  /// how much slower its products and attention run. Null if nobody measured it, and with a
-  /// calibration, whose rates are what a GPU sustains.
+  /// Of the board: where a step would need more than it gives, its products and attention run below
+  /// these rates. Null if nobody measured it, and with a calibration.
   const BoardPower* power() const { return power_; }
+  /// The share of full speed at which products run by these rates: 1 for the kernels of a program.
+  /// Those of a plan have the rates that products sustain back to back, as they come in a step.
+  double product_speed() const { return product_speed_; }
 
   /// Rate of a matrix product in `dtype`; `accumulates` says that it is added to an fp32 sum.
   /// Throws UserError when the GPU has no rate for the type.
@@ -101,6 +103,7 @@ class GpuRates {
   Priced priced_;
   const Calibration* calibration_;
   const BoardPower* power_;
+  double product_speed_;
   MatmulRate matmul_;
   MatmulRate matmul_of_single_elements_;
   MemoryRate memory_;

@@ -81,10 +81,7 @@ class PriceList {
     price.occupancy.memory = share_of_memory(memory_bytes(work), price.seconds, rates_);
     price.occupancy.is_persistent =
         price.work_class == WorkClass::kProducts && has_persistent_products(rates_.gpu());
-    if (rates_.power() != nullptr) {
-      price.joules =
-          joules_of(price, work.uses_tf32 ? "TF32" : work.dtype, work.flops, *rates_.power());
-    }
+    price.joules = joules_of(price, work.uses_tf32 ? "TF32" : work.dtype, work.flops, rates_);
     return price;
   }
 
@@ -366,16 +363,18 @@ bool has_persistent_products(const Gpu& gpu) { return gpu.capability() >= kHoppe
 double joules_of(const WorkPrice& price,
                  const std::string& dtype,
                  double flops,
-                 const BoardPower& board) {
+                 const GpuRates& rates) {
+  const BoardPower* const board = rates.power();
+  if (board == nullptr) return 0;
   switch (price.work_class) {
     case WorkClass::kProducts:
-      return board.product_joules(dtype, flops);
+      return board->product_joules(dtype, flops) * board->energy_share(rates.product_speed());
     case WorkClass::kAttention:
-      return board.attention_joules(flops, price.seconds);
+      return board->attention_joules(flops, price.seconds);
     case WorkClass::kMemoryBound:
     case WorkClass::kCopies:
     case WorkClass::kCommunication:
-      return board.memory_joules(price.seconds * price.occupancy.memory);
+      return board->memory_joules(price.seconds * price.occupancy.memory);
   }
   return 0;
 }

@@ -40,7 +40,7 @@ struct WorkPrice {
   double seconds = 0;
   WorkClass work_class = WorkClass::kMemoryBound;
   Occupancy occupancy = {};
-  double joules = 0;  ///< at full speed, beyond what the board always needs; 0: not known
+  double joules = 0;  ///< at these rates, beyond what the board always needs; 0: not known
   Source source = Source::kComputed;
   /// False if nothing but its launch is known: neither bytes nor FLOPs.
   bool is_known = true;
@@ -62,13 +62,13 @@ WorkPrice collective_price(const CollectiveCall& call,
                            const GpuRates& rates,
                            const Fabric& fabric);
 
-/// The energy of a work with this price at full speed, beyond what the board always needs. What
+/// The energy of a work with this price at these rates, beyond what the board always needs. What
 /// waits for memory, and NCCL, needs it in proportion to the bandwidth that it takes (assumed).
 /// `dtype` is that of the operands, as PyTorch names it.
 double joules_of(const WorkPrice& price,
                  const std::string& dtype,
                  double flops,
-                 const BoardPower& board);
+                 const GpuRates& rates);
 
 /// The share of the memory's bandwidth that a work needs which moves `bytes` in `seconds`.
 double share_of_memory(double bytes, double seconds, const GpuRates& rates);

@@ -158,7 +158,7 @@ class StageSum {
     const bool is_often = is_per_micro_batch(direction);
     StageEnergy& energy = time_.energy;
     (is_often ? energy.joules_per_micro_batch : energy.joules_per_step) +=
-        calls * joules_of(work, dtype, flops, *rates_.power());
+        calls * joules_of(work, dtype, flops, rates_);
     if (!is_bound_by_arithmetic(work)) return;
     (is_often ? energy.arithmetic_seconds_per_micro_batch : energy.arithmetic_seconds_per_step) +=
         calls * work.seconds;

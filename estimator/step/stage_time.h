@@ -47,7 +47,7 @@ struct ChunkTime {
 
 /// What a stage's work needs of its board (board_power.h): in each micro-batch, and once in a step.
 struct StageEnergy {
-  double joules_per_micro_batch = 0, joules_per_step = 0;  ///< at full speed
+  double joules_per_micro_batch = 0, joules_per_step = 0;  ///< at the rates
   /// Of products and attention, as they are priced.
   double arithmetic_seconds_per_micro_batch = 0, arithmetic_seconds_per_step = 0;
 
