@@ -1,6 +1,5 @@
 #include "estimator/compute/kernel_price.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -27,16 +26,13 @@ struct SlowKernels {
   double memory_share = 1;
   std::optional<double> channel_elements_per_second;
   std::optional<std::string> measured_on;
-  bool of_plans = false;
-  bool beside_memory = false;
   std::string source;
 
   bool holds_for(const OperatorRecord& kernel,
                  std::optional<Framework> of,
                  std::string_view launch) const {
     const bool is_of_program = !of;
-    return (!measured_on || is_of_program || of_plans) &&
-           (!kernels || contains(*kernels, kernel.name)) &&
+    return (!measured_on || is_of_program) && (!kernels || contains(*kernels, kernel.name)) &&
            (!launched || launch.find(*launched) != launch.npos) &&
            (!frameworks || (of && contains(*frameworks, *of))) && (!strided || kernel.is_strided) &&
            (!width_at_most || is_narrow(kernel)) && (!dtypes || contains(*dtypes, kernel.dtype)) &&
@@ -67,11 +63,6 @@ void visit_fields(Visitor& visit, SlowKernels& row) {
   visit("measured_on",
         row.measured_on,
         "the GPU of which it is the share, with today's torch: for programs; empty: any");
-  visit("of_plans", row.of_plans, "a measured row that holds for plans, too");
-  visit("beside_memory",
-        row.beside_memory,
-        "its instructions run while memory is read and written, and the slower of the two counts; "
-        "else what they take beyond the memory's time comes after it");
   visit("source", row.source, "where it was read");
 }
 
@@ -126,10 +117,6 @@ double stream_rate(const Gpu& gpu) {
 double share_on(const Gpu& gpu, const SlowKernels& row) {
   if (!row.measured_on || *row.measured_on == gpu.id) return row.memory_share;
   const double memory = stream_rate(gpu) / stream_rate(measured_gpu(*row.measured_on));
-  if (row.beside_memory) {
-    const double instructions = instruction_rate_over(gpu, *row.measured_on);
-    return std::min(1.0, row.memory_share * instructions / memory);
-  }
   const double work = multiprocessors_over(gpu, *row.measured_on);
   return 1 / (1 + (1 / row.memory_share - 1) * memory / work);
 }

@@ -17,9 +17,7 @@ namespace estimator {
 /// a plan was run: some rows hold only for what it ran on. `launched` is the name of the kernel
 /// that the operator launched, if that is known. What a kernel needs beyond the time of its memory
 /// is work of the multiprocessors: on a GPU with another memory it takes as long, on one with other
-/// multiprocessors the longer the fewer they are. Where a row says that instructions run beside the
-/// memory's work, they take as long as the GPU's multiprocessors and clock let them, and the slower
-/// of the two counts.
+/// multiprocessors the longer the fewer they are.
 double memory_share(const OperatorRecord& kernel,
                     std::optional<Framework> framework,
                     const Gpu& gpu,

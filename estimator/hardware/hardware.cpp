@@ -47,16 +47,6 @@ std::optional<double> rate(const PeakFlops& peak, Dtype dtype) {
   throw std::logic_error("unknown dtype");
 }
 
-/// As many as all multiprocessors issue.
-double warps_per_second(const Gpu& gpu) {
-  const double capability = gpu.capability();
-  const double additions_in_a_clock = capability < 8.6 ? 64 : 128;
-  constexpr double kFlopsOfOne = 2, kWarpsInAClock = 4;
-  const double multiprocessor_clocks =
-      gpu.peak_flops(Dtype::kFp32) / (additions_in_a_clock * kFlopsOfOne);
-  return multiprocessor_clocks * kWarpsInAClock;
-}
-
 }  // namespace
 
 bool Gpu::supports(Dtype dtype) const { return rate(peak_flops_per_second, dtype).has_value(); }
@@ -102,10 +92,6 @@ const Gpu& measured_gpu(const std::string& id) {
 double multiprocessors_over(const Gpu& gpu, const std::string& measured_on) {
   return static_cast<double>(gpu.multiprocessors) /
          static_cast<double>(measured_gpu(measured_on).multiprocessors);
-}
-
-double instruction_rate_over(const Gpu& gpu, const std::string& measured_on) {
-  return warps_per_second(gpu) / warps_per_second(measured_gpu(measured_on));
 }
 
 const Link* find_link(const std::string& name) {

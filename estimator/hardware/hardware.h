@@ -151,11 +151,6 @@ const Gpu* find_gpu(const std::string& name);
 const Gpu& measured_gpu(const std::string& id);
 /// Multiprocessors of `gpu` over those of the GPU on which a row was measured.
 double multiprocessors_over(const Gpu& gpu, const std::string& measured_on);
-/// Instructions per second of `gpu` over those of that GPU: multiprocessors, each of which issues
-/// four warps in a clock, times the clock. That is what the FP32 rate has, for 64 or 128 additions
-/// with multiplications in a clock (CUDA C++ Programming Guide, throughput of native arithmetic
-/// instructions: 64 up to compute capability 8.0).
-double instruction_rate_over(const Gpu& gpu, const std::string& measured_on);
 
 /// Finds a link by id; null when there is none.
 const Link* find_link(const std::string& name);
