@@ -83,11 +83,11 @@ StageEnergy between(const StageEnergy& low, const StageEnergy& high, double shar
   const auto at = [&](double StageEnergy::*value) {
     return between(low.*value, high.*value, share);
   };
-  return {.joules_per_micro_batch = at(&StageEnergy::joules_per_micro_batch),
-          .joules_per_step = at(&StageEnergy::joules_per_step),
-          .arithmetic_seconds_per_micro_batch =
-              at(&StageEnergy::arithmetic_seconds_per_micro_batch),
-          .arithmetic_seconds_per_step = at(&StageEnergy::arithmetic_seconds_per_step)};
+  return {
+      .joules_per_micro_batch = at(&StageEnergy::joules_per_micro_batch),
+      .joules_per_step = at(&StageEnergy::joules_per_step),
+      .arithmetic_seconds_per_micro_batch = at(&StageEnergy::arithmetic_seconds_per_micro_batch),
+      .arithmetic_seconds_per_step = at(&StageEnergy::arithmetic_seconds_per_step)};
 }
 
 ReductionTime between(const ReductionTime& low, const ReductionTime& high, double share) {
@@ -115,20 +115,20 @@ void begin_in_backward(ReductionTime& reduction) {
 
 }  // namespace
 
-StageTime at_speed(const StageTime& full, const StageTime& slow, double speed) {
+StageTime at_speed(const StageTime& usual, const StageTime& slow, double speed) {
   const double share = (1 / speed - 1) / (1 / kSlowSpeed - 1);
-  StageTime stage = full;
+  StageTime stage = usual;
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-    const ChunkTime &fast = full.chunks[c], &slowed = slow.chunks[c];
+    const ChunkTime &fast = usual.chunks[c], &slowed = slow.chunks[c];
     stage.chunks[c] = {.forward = between(fast.forward, slowed.forward, share),
                        .backward = between(fast.backward, slowed.backward, share),
                        .gathers = between(fast.gathers, slowed.gathers, share),
                        .reduction = between(fast.reduction, slowed.reduction, share)};
   }
-  stage.first_added = between(full.first_added, slow.first_added, share);
-  stage.gather_seconds = between(full.gather_seconds, slow.gather_seconds, share);
-  stage.step_end = between(full.step_end, slow.step_end, share);
-  const StageEnergy slowed = between(full.energy, slow.energy, share);
+  stage.first_added = between(usual.first_added, slow.first_added, share);
+  stage.gather_seconds = between(usual.gather_seconds, slow.gather_seconds, share);
+  stage.step_end = between(usual.step_end, slow.step_end, share);
+  const StageEnergy slowed = between(usual.energy, slow.energy, share);
   stage.energy.arithmetic_seconds_per_micro_batch = slowed.arithmetic_seconds_per_micro_batch;
   stage.energy.arithmetic_seconds_per_step = slowed.arithmetic_seconds_per_step;
   return stage;

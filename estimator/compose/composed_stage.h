@@ -112,11 +112,11 @@ struct PricedPieces {
 /// What each stage of `plan` is to be.
 std::vector<StageWish> stage_wishes(const Plan& plan);
 
-/// The share of full speed at which pieces are priced a second time.
+/// The share of the rates at which pieces are priced a second time.
 constexpr double kSlowSpeed = 0.7;
 
-/// A stage whose products and attention run at the share `speed` of full speed, from the same stage
-/// at full speed and at kSlowSpeed: seconds are taken to lie on a line in 1 / speed.
-StageTime at_speed(const StageTime& full, const StageTime& slow, double speed);
+/// A stage whose products and attention run at the share `speed` of the rates, from the same stage
+/// at the rates and at kSlowSpeed: seconds are taken to lie on a line in 1 / speed.
+StageTime at_speed(const StageTime& usual, const StageTime& slow, double speed);
 
 }  // namespace estimator

@@ -36,9 +36,9 @@ class ComposedStep {
       : plan_(plan), fabric_(fabric), layout_(plan.parallelism) {}
 
   /// The next stage; `slow` is used where it is slowed. Both must outlive this.
-  void add(const StageTime& full_speed, const StageTime& slow) {
-    ends_.push_back({&full_speed, &slow});
-    stages_.push_back(full_speed);
+  void add(const StageTime& usual, const StageTime& slow) {
+    ends_.push_back({&usual, &slow});
+    stages_.push_back(usual);
   }
 
   StepEnergy energy_of(std::size_t stage) const {
@@ -91,7 +91,7 @@ Composer::Priced Composer::price(const Plan& plan) const {
   Priced priced{.fabric = fabric_of(plan)};
   const ParallelLayout layout(plan.parallelism);
   priced.power = compute_target(plan, gpu_of(plan.cluster), calibration_).rates().power();
-  priced.full_speed = price_pieces(plan, priced.fabric, 1);
+  priced.usual = price_pieces(plan, priced.fabric, 1);
   if (priced.power != nullptr) priced.slow = price_pieces(plan, priced.fabric, kSlowSpeed);
   for (const auto& [place, stage] : places_of(plan)) {
     const ExecutedPiece& piece = pieces_.piece(place, kPieceLayers.size() - 1);
@@ -115,7 +115,7 @@ const Composer::ComposedStage& Composer::composed_stage(const Plan& plan,
                                                         Priced& priced) {
   const auto [found, is_new] = priced.stages.try_emplace(wish);
   if (!is_new) return found->second;
-  found->second = {.full_speed = priced.full_speed.time(wish), .memory = pieces_.memory(plan, wish)};
+  found->second = {.usual = priced.usual.time(wish), .memory = pieces_.memory(plan, wish)};
   if (priced.power != nullptr) found->second.slow = priced.slow.time(wish);
   return found->second;
 }
@@ -132,7 +132,7 @@ ComposedPlan Composer::compose(const Plan& plan) {
   for (std::size_t s = 0; s < wishes.size(); ++s) {
     const StageWish& wish = wishes[s];
     const ComposedStage& stage = composed_stage(plan, wish, priced);
-    step.add(stage.full_speed, stage.slow);
+    step.add(stage.usual, stage.slow);
     const StageMemory& memory = stage.memory;
     const RankClassEstimate& outside = priced.outside.at(wish.place);
     composed.outcome = std::max(composed.outcome,

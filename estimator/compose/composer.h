@@ -44,15 +44,15 @@ class Composer {
 
  private:
   struct ComposedStage {
-    StageTime full_speed;
+    StageTime usual;
     StageTime slow;  ///< at kSlowSpeed; only where the power of boards is known
     StageMemory memory;
   };
   /// What the plans with some number of data ranks and of stages share.
   struct Priced {
     Fabric fabric;
-    const BoardPower* power = nullptr;  ///< null: rates are what a GPU sustains
-    PricedPieces full_speed, slow;
+    const BoardPower* power = nullptr;  ///< null: it is not known
+    PricedPieces usual, slow;
     std::map<StagePlace, RankClassEstimate> outside;  ///< all but the allocator's bytes
     std::map<StageWish, ComposedStage> stages;
   };

@@ -50,12 +50,12 @@ const BoardPower* board_power(const Gpu& gpu);
 
 /// A step on one GPU, as it was played at some speed.
 struct StepEnergy {
-  double joules = 0;              ///< at full speed, without static_watts
+  double joules = 0;              ///< at the rates, without static_watts
   double seconds = 0;             ///< of the step
   double arithmetic_seconds = 0;  ///< of these: products and attention, which the clock slows
 };
 
-/// The share of full speed, in (0, 1], at which the board keeps its limit, if the step was played
+/// The share of the rates, in (0, 1], at which the board keeps its limit, if the step was played
 /// at the share `played` and its other seconds stay as they are.
 double speed_within_limit(const BoardPower& board, const StepEnergy& step, double played);
 
@@ -73,7 +73,7 @@ void visit_fields(Visitor& visit, BoardUse& use) {
 }
 
 /// Slows the boards of a step that would need more than their limit, until none does. `step` was
-/// played at full speed, and has
+/// played at these rates, and has
 ///   StepEnergy energy_of(std::size_t board)           as it was played last
 ///   void slow_down(std::size_t board, double speed)   from now on
 ///   void play()                                       once more

@@ -64,7 +64,7 @@ class PlayedPlan {
   const StageTarget& target_;
   std::vector<double> speeds_;
   std::vector<StageTime> stages_;
-  std::vector<StageEnergy> energies_;  ///< of each group, at full speed
+  std::vector<StageEnergy> energies_;  ///< of each group, at the rates
   StepTime step_;
 };
 

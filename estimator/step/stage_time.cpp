@@ -124,11 +124,8 @@ class StageSum {
     const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
     std::optional<RecordPrice>& record = records_.operators.emplace_back();
     const WorkPrice work = work_price(kernel, price.seconds);
-    add_energy(work,
-               operand_dtype(kernel, target_.compute.dtype),
-               kernel.flops,
-               calls,
-               kernel.direction);
+    add_energy(
+        work, operand_dtype(kernel, target_.compute.dtype), kernel.flops, calls, kernel.direction);
     if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
     const bool reads_value = kernel.name == "aten::_local_scalar_dense";
     if (!is_of_chunk(kernel.direction, kernel.chunk)) {
@@ -141,12 +138,12 @@ class StageSum {
   }
 
   WorkPrice work_price(const OperatorRecord& kernel, double seconds) const {
-    return {.seconds = seconds,
-            .work_class = class_of(kernel),
-            .occupancy = {.multiprocessors = 1,
-                          .memory = share_of_memory(kernel.bytes, seconds, rates_),
-                          .is_persistent =
-                              is_matmul(kernel) && has_persistent_products(rates_.gpu())}};
+    return {
+        .seconds = seconds,
+        .work_class = class_of(kernel),
+        .occupancy = {.multiprocessors = 1,
+                      .memory = share_of_memory(kernel.bytes, seconds, rates_),
+                      .is_persistent = is_matmul(kernel) && has_persistent_products(rates_.gpu())}};
   }
 
   void add_energy(const WorkPrice& work,

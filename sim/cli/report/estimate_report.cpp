@@ -68,7 +68,7 @@ std::string estimate_text(const ClusterEstimate& estimate, const ReportStyle& st
          worst_rank_text(estimate.verdict, estimate.rank_classes, style) +
          host_memory_text(estimate) + "\n" + time_table(estimate.time).in(style) +
          measured_step_text(estimate.measured_step) + throughput_text(estimate) +
-         rank_step_text(estimate) + training_text(estimate.training, style) +
+         board_text(estimate) + rank_step_text(estimate) + training_text(estimate.training, style) +
          advice_text(estimate, style) +
          (estimate.verdict.fits() && estimate.advice.empty()
               ? "\n`--advice always` tries what would save memory or time, though the plan fits\n"

@@ -112,6 +112,22 @@ std::string throughput_text(const ClusterEstimate& estimate) {
       100 * throughput.mfu_full_attention);
 }
 
+std::string board_text(const ClusterEstimate& estimate) {
+  const auto& classes = estimate.rank_classes;
+  const auto slowest =
+      std::min_element(classes.begin(), classes.end(), [](const auto& a, const auto& b) {
+        return a.board.speed < b.board.speed;
+      });
+  if (slowest == classes.end() || slowest->board.speed == 1) return "";
+  return fmt::format(
+      "  board power {:.0f} of {:.0f} W (simulated): products and attention of rank {} at {:.0f} % "
+      "of their rates\n",
+      slowest->board.watts,
+      slowest->board.limit_watts,
+      slowest->representative_rank,
+      100 * slowest->board.speed);
+}
+
 std::string rank_step_text(const ClusterEstimate& estimate) {
   if (!estimate.worst_rank_step) return "";
   constexpr double kTera = 1e12;
