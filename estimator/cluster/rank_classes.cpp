@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "estimator/cluster/dealt_parameters.h"
+#include "estimator/plan/dealt_parameters.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/schedule/pipeline_schedule.h"
 

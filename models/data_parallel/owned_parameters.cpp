@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "estimator/cluster/dealt_parameters.h"
+#include "estimator/plan/dealt_parameters.h"
 
 namespace models {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "estimator/cluster/dealt_parameters.h"
+#include "estimator/plan/dealt_parameters.h"
 #include "estimator/plan/megatron_core.h"
 #include "models/data_parallel/joined_data_parallel.h"
 #include "models/data_parallel/zero_partition.h"

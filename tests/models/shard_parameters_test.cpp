@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "estimator/cluster/dealt_parameters.h"
+#include "estimator/plan/dealt_parameters.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/parallel_layout.h"
 #include "models/optimizer/muon.h"

@@ -1,4 +1,4 @@
-#include "estimator/cluster/dealt_parameters.h"
+#include "estimator/plan/dealt_parameters.h"
 
 #include <algorithm>
 #include <iterator>
