@@ -4,8 +4,8 @@ Modules are told around every call of one (modules.py), memory by hooks of torch
 optimizer step (optimizers.py): where torch.compile made that, around the compiled code that holds it
 (compiled_steps.py). What the kernels of torch.compile are given is told at their launches (compiler.py),
 and the blocks of masks of flex_attention (flex_attention.py). The recorder asks which lines check what was
-computed (checks.py). The rest is what these need: the recorder's
-functions, tensors, parameters, modules as they are loaded, the end of the program.
+computed (checks.py). The rest is what these need: the recorder's functions, tensors, parameters, modules
+as they are loaded, the end of the program.
 """
 
 from . import checks as checks  # the recorder asks it
