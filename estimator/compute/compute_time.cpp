@@ -128,6 +128,15 @@ Float8Product float8_product(const OperatorRecord& record) {
   return product;
 }
 
+double product_speed(const OperatorRecord& record, const GpuRates& rates) {
+  if (!is_matmul(record)) return 1;
+  if (record.dtype.starts_with("Float8")) {
+    const Float8Product product = float8_product(record);
+    return rates.product_speed(product.shape, product.scaling);
+  }
+  return rates.product_speed(matmul_shape(record).value_or(kUsualProduct), std::nullopt);
+}
+
 std::string operand_dtype(const OperatorRecord& record, Dtype plan_dtype) {
   if (!adds_to_fp32_sum(record) || plan_dtype == Dtype::kFp32) return record.dtype;
   return plan_dtype == Dtype::kBf16 ? "BFloat16" : "Half";

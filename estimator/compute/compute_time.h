@@ -67,6 +67,9 @@ Float8Product float8_product(const OperatorRecord& record);
 /// weight gradient adds it.
 std::string operand_dtype(const OperatorRecord& record, Dtype plan_dtype);
 
+/// GpuRates::product_speed() of an operator that is a product; else 1.
+double product_speed(const OperatorRecord& record, const GpuRates& rates);
+
 /// Whether the operator's FLOPs are those of matrix products, which are compared with the GPU's
 /// peak.
 bool is_matmul(const OperatorRecord& record);

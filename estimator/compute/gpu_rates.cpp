@@ -135,12 +135,6 @@ std::string measured_note(const Calibration& calibration) {
       "{}, driver {}, {}", calibration.device.name, calibration.driver, calibration.date);
 }
 
-/// That of products which run back to back, as a share of the speed of one alone.
-double sustained_speed(const Gpu& gpu) {
-  const MatmulRate bf16 = matmul_rate(gpu);
-  return std::min(1.0, bf16.sustained_share / bf16.best_share);
-}
-
 }  // namespace
 
 LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced) {
@@ -171,8 +165,7 @@ GpuRates::GpuRates(const Gpu& gpu,
       priced_(priced),
       calibration_(calibration),
       power_(calibration == nullptr ? board_power(gpu) : nullptr),
-      product_speed_(priced == Priced::kKernels ? 1 : sustained_speed(gpu)),
-      matmul_(at_full_speed(matmul_rate(gpu))),
+      matmul_(usual_rate(matmul_rate(gpu))),
       matmul_of_single_elements_(priced == Priced::kKernels ? single_element_rate(gpu) : matmul_),
       memory_(memory_rate(gpu)),
       launch_(assumed_launch_cost(gpu, priced)) {
@@ -190,10 +183,23 @@ GpuRates::GpuRates(const Gpu& gpu,
 /// Without the limit of the board's power, which takes as much of each type's rate as of bf16's: an
 /// H200 reached 1,527 TFLOP/s in Float8 at full speed (data/power.json), and so it is 1,523.
 MatmulRate GpuRates::at_full_speed(MatmulRate rate) const {
-  if (power_ == nullptr || priced_ == Priced::kOperators) return rate;
-  rate.sustained_share /= sustained_speed(gpu_);
+  const MatmulRate bf16 = matmul_rate(gpu_);
+  rate.sustained_share *= bf16.best_share / bf16.sustained_share;
   rate.best_share = std::max(rate.best_share, rate.sustained_share);
   return rate;
+}
+
+MatmulRate GpuRates::usual_rate(MatmulRate rate) const {
+  return power_ == nullptr || priced_ == Priced::kOperators ? rate : at_full_speed(rate);
+}
+
+double GpuRates::product_speed(const MatmulShape& shape,
+                               std::optional<Float8Scaling> scaling) const {
+  if (priced_ == Priced::kKernels) return 1;
+  const auto rate = scaling ? float8_rate(gpu_, *scaling) : matmul_rate(gpu_);
+  if (!rate) return 1;
+  return matmul_share(*rate, gpu_, shape, false) /
+         matmul_share(at_full_speed(*rate), gpu_, shape, false);
 }
 
 double GpuRates::matmul_flops_per_second(const MatmulShape& shape,
@@ -228,7 +234,7 @@ double GpuRates::float8_flops_per_second(const MatmulShape& shape, Float8Scaling
   if (!peak.fp8 || !peak.bf16) return 0;
   const std::optional<MatmulRate> own = float8_rate(gpu_, scaling);
   if (!own) return matmul_flops_per_second(shape, Dtype::kBf16, false) * *peak.fp8 / *peak.bf16;
-  return *peak.fp8 * matmul_share(at_full_speed(*own), gpu_, shape, false);
+  return *peak.fp8 * matmul_share(usual_rate(*own), gpu_, shape, false);
 }
 
 double GpuRates::attention_flops_per_second(const AttentionShape& shape) const {

@@ -60,9 +60,10 @@ class GpuRates {
   /// Of the board: where a step would need more than it gives, its products and attention run below
   /// these rates. Null if nobody measured it, and with a calibration.
   const BoardPower* power() const { return power_; }
-  /// The share of full speed at which products run by these rates: 1 for the kernels of a program.
-  /// Those of a plan have the rates that products sustain back to back, as they come in a step.
-  double product_speed() const { return product_speed_; }
+  /// The share of full speed at which a product runs by these rates; of Float8 matrices with
+  /// `scaling`. 1 for the kernels of a program: those of a plan have the rates that products
+  /// sustain back to back, as they come in a step.
+  double product_speed(const MatmulShape& shape, std::optional<Float8Scaling> scaling) const;
 
   /// Rate of a matrix product in `dtype`; `accumulates` says that it is added to an fp32 sum.
   /// Throws UserError when the GPU has no rate for the type.
@@ -93,6 +94,7 @@ class GpuRates {
 
  private:
   std::vector<RateTerm> launch_terms() const;
+  MatmulRate usual_rate(MatmulRate rate) const;
   MatmulRate at_full_speed(MatmulRate rate) const;
   double measured_over_modelled(const MatmulShape& shape, Dtype dtype, bool accumulates) const;
   double measured_over_modelled(const AttentionShape& shape) const;
@@ -103,7 +105,6 @@ class GpuRates {
   Priced priced_;
   const Calibration* calibration_;
   const BoardPower* power_;
-  double product_speed_;
   MatmulRate matmul_;
   MatmulRate matmul_of_single_elements_;
   MemoryRate memory_;

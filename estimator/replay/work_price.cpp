@@ -363,12 +363,13 @@ bool has_persistent_products(const Gpu& gpu) { return gpu.capability() >= kHoppe
 double joules_of(const WorkPrice& price,
                  const std::string& dtype,
                  double flops,
-                 const GpuRates& rates) {
+                 const GpuRates& rates,
+                 double product_speed) {
   const BoardPower* const board = rates.power();
   if (board == nullptr) return 0;
   switch (price.work_class) {
     case WorkClass::kProducts:
-      return board->product_joules(dtype, flops) * board->energy_share(rates.product_speed());
+      return board->product_joules(dtype, flops) * board->energy_share(product_speed);
     case WorkClass::kAttention:
       return board->attention_joules(flops, price.seconds);
     case WorkClass::kMemoryBound:

@@ -64,11 +64,12 @@ WorkPrice collective_price(const CollectiveCall& call,
 
 /// The energy of a work with this price at these rates, beyond what the board always needs. What
 /// waits for memory, and NCCL, needs it in proportion to the bandwidth that it takes (assumed).
-/// `dtype` is that of the operands, as PyTorch names it.
+/// `dtype` is that of the operands, as PyTorch names it; see GpuRates::product_speed().
 double joules_of(const WorkPrice& price,
                  const std::string& dtype,
                  double flops,
-                 const GpuRates& rates);
+                 const GpuRates& rates,
+                 double product_speed = 1);
 
 /// The share of the memory's bandwidth that a work needs which moves `bytes` in `seconds`.
 double share_of_memory(double bytes, double seconds, const GpuRates& rates);

@@ -124,8 +124,7 @@ class StageSum {
     const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
     std::optional<RecordPrice>& record = records_.operators.emplace_back();
     const WorkPrice work = work_price(kernel, price.seconds);
-    add_energy(
-        work, operand_dtype(kernel, target_.compute.dtype), kernel.flops, calls, kernel.direction);
+    add_energy(work, calls, kernel.direction);
     if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
     const bool reads_value = kernel.name == "aten::_local_scalar_dense";
     if (!is_of_chunk(kernel.direction, kernel.chunk)) {
@@ -138,24 +137,24 @@ class StageSum {
   }
 
   WorkPrice work_price(const OperatorRecord& kernel, double seconds) const {
-    return {
+    WorkPrice work = {
         .seconds = seconds,
         .work_class = class_of(kernel),
         .occupancy = {.multiprocessors = 1,
                       .memory = share_of_memory(kernel.bytes, seconds, rates_),
                       .is_persistent = is_matmul(kernel) && has_persistent_products(rates_.gpu())}};
+    work.joules = joules_of(work,
+                            operand_dtype(kernel, target_.compute.dtype),
+                            kernel.flops,
+                            rates_,
+                            product_speed(kernel, rates_));
+    return work;
   }
 
-  void add_energy(const WorkPrice& work,
-                  const std::string& dtype,
-                  double flops,
-                  double calls,
-                  Direction direction) {
-    if (rates_.power() == nullptr) return;
+  void add_energy(const WorkPrice& work, double calls, Direction direction) {
     const bool is_often = is_per_micro_batch(direction);
     StageEnergy& energy = time_.energy;
-    (is_often ? energy.joules_per_micro_batch : energy.joules_per_step) +=
-        calls * joules_of(work, dtype, flops, rates_);
+    (is_often ? energy.joules_per_micro_batch : energy.joules_per_step) += calls * work.joules;
     if (!is_bound_by_arithmetic(work)) return;
     (is_often ? energy.arithmetic_seconds_per_micro_batch : energy.arithmetic_seconds_per_step) +=
         calls * work.seconds;
@@ -208,7 +207,8 @@ class StageSum {
     const double calls = calls_per_part(record.count, record.direction, profile_);
     const double issue = rates_.launch().host_seconds(record.direction);
     WorkPrice price = price_of(record);
-    add_energy(price, call.dtype, 0, calls, record.direction);
+    price.joules = joules_of(price, call.dtype, 0, rates_);
+    add_energy(price, calls, record.direction);
     if (is_gather(record)) {
       gather_seconds_[index_of(record.chunk)] += calls * price.seconds;
     } else if (!is_of_chunk(record.direction, record.chunk)) {
