@@ -43,7 +43,7 @@ TEST(LimitedStages, RunProductsAtWhatThePowerOfTheBoardAllows) {
   EXPECT_NEAR(board.watts, 700, 5);
   EXPECT_LT(board.speed, 0.92);
   const double flops_per_second = kProducts * kFlops / limited.step.iteration_seconds;
-  EXPECT_NEAR(flops_per_second / 656e12, 1, 0.06);
+  EXPECT_NEAR(flops_per_second / 656e12, 1, 0.03);
 }
 
 TEST(LimitedStages, AreNotSlowedWhereNobodyMeasuredThePower) {
