@@ -43,11 +43,7 @@ std::string shortened(const std::string& text) {
 /// Without capitals and leading dashes.
 std::string letters_of(std::string_view name) {
   name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
-  std::string letters(name);
-  std::transform(letters.begin(), letters.end(), letters.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
-  return letters;
+  return lower_case(name);
 }
 
 /// More edits than these make another word of it.

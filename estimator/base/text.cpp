@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 
 namespace estimator {
@@ -115,6 +116,14 @@ std::string shell_word(std::string_view text) {
   constexpr std::string_view kSpecial = " \t\n'\"[]{}()*?$&|;<>\\`#~!";
   const bool is_plain = !text.empty() && text.find_first_of(kSpecial) == text.npos;
   return is_plain ? std::string(text) : in_single_quotes(text);
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return lower;
 }
 
 bool is_digits(std::string_view text) {

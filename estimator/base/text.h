@@ -27,6 +27,9 @@ std::string in_single_quotes(std::string_view text);
 /// `text` as one word of a shell: as it is where a shell leaves it so, else in single quotes.
 std::string shell_word(std::string_view text);
 
+/// With a to z in place of A to Z.
+std::string lower_case(std::string_view text);
+
 /// Whether `text` is not empty and has only the digits 0 to 9.
 bool is_digits(std::string_view text);
 

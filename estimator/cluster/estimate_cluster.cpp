@@ -36,6 +36,12 @@ Throughput throughput_of(const Plan& plan, const Gpu& gpu, double iteration_seco
   return throughput;
 }
 
+void use_step(double seconds, const Plan& plan, ClusterEstimate& estimate) {
+  const Gpu& gpu = gpu_of(plan.cluster);
+  estimate.throughput = throughput_of(plan, gpu, seconds);
+  estimate.training = training_estimate(training_run(plan), gpu, seconds);
+}
+
 /// What the estimate and the timeline of a cluster are made from.
 struct PricedCluster {
   PricedCluster(const Plan& plan,
@@ -98,16 +104,6 @@ void require_below_peak(const MeasuredStep& measured, double mfu, double most) {
                "the sequence, the GPUs and the dtype that it was measured with"});
 }
 
-namespace {
-
-void use_step(double seconds, const Plan& plan, ClusterEstimate& estimate) {
-  const Gpu& gpu = gpu_of(plan.cluster);
-  estimate.throughput = throughput_of(plan, gpu, seconds);
-  estimate.training = training_estimate(training_run(plan), gpu, seconds);
-}
-
-}  // namespace
-
 void use_estimated_step(const Plan& plan, ClusterEstimate& estimate) {
   use_step(estimate.time.iteration_seconds, plan, estimate);
 }
@@ -150,8 +146,7 @@ ClusterEstimate estimate_cluster(const Plan& plan,
   estimate.host_memory = host_memory(plan, layout, classes, matched);
   estimate.verdict = memory_verdict(plan.memory.headroom_bytes, gpu, estimate.rank_classes);
   estimate.time = limited.step;
-  estimate.throughput = throughput_of(plan, gpu, estimate.time.iteration_seconds);
-  estimate.training = training_estimate(training_run(plan), gpu, estimate.time.iteration_seconds);
+  use_estimated_step(plan, estimate);
   estimate.rates =
       target.rates().terms(plan.training.dtype, plan.training.attention != Attention::kUnfused);
   if (plan.training.optimizer_cpu_offload) {

@@ -180,6 +180,12 @@ bool ran_backward(const ProgramRecord& program) {
   return contains(program.backward_devices, program.device_index);
 }
 
+/// The MFU of a program is over the 16-bit peak, whatever its kernels compute in.
+double fastest_over_bf16(const Gpu& gpu) {
+  const PeakFlops& peak = gpu.peak_flops_per_second;
+  return peak.bf16 && peak.fp8 ? std::max(1.0, *peak.fp8 / *peak.bf16) : 1;
+}
+
 }  // namespace
 
 std::optional<std::string> ran_out(const RankProfile& profile) {
@@ -263,16 +269,6 @@ ProgramEstimate estimate_program_memory(const std::vector<RankProfile>& profiles
   estimate.not_modelled = {memory_not_modelled(first.device)};
   return estimate;
 }
-
-namespace {
-
-/// The MFU of a program is over the 16-bit peak, whatever its kernels compute in.
-double fastest_over_bf16(const Gpu& gpu) {
-  const PeakFlops& peak = gpu.peak_flops_per_second;
-  return peak.bf16 && peak.fp8 ? std::max(1.0, *peak.fp8 / *peak.bf16) : 1;
-}
-
-}  // namespace
 
 ProgramEstimate estimate_program(const std::vector<RankProfile>& profiles,
                                  const Calibration* calibration,

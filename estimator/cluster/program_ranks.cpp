@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/replay/trace_replay.h"
@@ -109,8 +110,7 @@ std::string why_untraced(const RankProfile& profile) {
 
 /// What was recorded is a part of an iteration, whose time is not that of a step.
 bool lacks_backward(const RankProfile& profile) {
-  const auto& with = profile.program->recorded_with;
-  return std::find(with.begin(), with.end(), kWithoutBackward) != with.end();
+  return contains(profile.program->recorded_with, std::string(kWithoutBackward));
 }
 
 /// Why it has no step to replay, or "".

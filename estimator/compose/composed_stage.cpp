@@ -103,6 +103,13 @@ ReductionTime between(const ReductionTime& low, const ReductionTime& high, doubl
           .communicates = high.communicates};
 }
 
+ChunkTime between(const ChunkTime& low, const ChunkTime& high, double share) {
+  return {.forward = between(low.forward, high.forward, share),
+          .backward = between(low.backward, high.backward, share),
+          .gathers = between(low.gathers, high.gathers, share),
+          .reduction = between(low.reduction, high.reduction, share)};
+}
+
 /// Pieces do not interleave. A stage that does reduces a later chunk when its last backward ends,
 /// in one bucket, beside the backwards of the chunks before it, which it slows by the
 /// multiprocessors that it takes.
@@ -119,11 +126,7 @@ StageTime at_speed(const StageTime& usual, const StageTime& slow, double speed) 
   const double share = (1 / speed - 1) / (1 / kSlowSpeed - 1);
   StageTime stage = usual;
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-    const ChunkTime &fast = usual.chunks[c], &slowed = slow.chunks[c];
-    stage.chunks[c] = {.forward = between(fast.forward, slowed.forward, share),
-                       .backward = between(fast.backward, slowed.backward, share),
-                       .gathers = between(fast.gathers, slowed.gathers, share),
-                       .reduction = between(fast.reduction, slowed.reduction, share)};
+    stage.chunks[c] = between(usual.chunks[c], slow.chunks[c], share);
   }
   stage.first_added = between(usual.first_added, slow.first_added, share);
   stage.gather_seconds = between(usual.gather_seconds, slow.gather_seconds, share);
@@ -275,11 +278,7 @@ StageTime PricedPieces::time(const StageWish& wish) const {
   for (std::size_t c = 0; c < wish.chunks.size(); ++c) {
     const auto& [low, high] = times.at(wish.chunks[c]);
     const double of_chunk = share_of(static_cast<double>(wish.layers[c]));
-    const ChunkTime &small = low.chunks.front(), &large = high.chunks.front();
-    stage.chunks.push_back({.forward = between(small.forward, large.forward, of_chunk),
-                            .backward = between(small.backward, large.backward, of_chunk),
-                            .gathers = between(small.gathers, large.gathers, of_chunk),
-                            .reduction = between(small.reduction, large.reduction, of_chunk)});
+    stage.chunks.push_back(between(low.chunks.front(), high.chunks.front(), of_chunk));
     if (c > 0 && wish.overlaps_reduction) begin_in_backward(stage.chunks.back().reduction);
     layers += wish.layers[c];
   }

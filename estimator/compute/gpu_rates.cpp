@@ -195,10 +195,9 @@ MatmulRate GpuRates::usual_rate(MatmulRate rate) const {
 
 double GpuRates::product_speed(const MatmulShape& shape,
                                std::optional<Float8Scaling> scaling) const {
-  if (priced_ == Priced::kKernels) return 1;
   const auto rate = scaling ? float8_rate(gpu_, *scaling) : matmul_rate(gpu_);
   if (!rate) return 1;
-  return matmul_share(*rate, gpu_, shape, false) /
+  return matmul_share(usual_rate(*rate), gpu_, shape, false) /
          matmul_share(at_full_speed(*rate), gpu_, shape, false);
 }
 

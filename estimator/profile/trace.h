@@ -135,8 +135,7 @@ void visit_fields(Visitor& visit, TraceWork& work) {
   visit("unknown_lengths",
         work.has_unknown_lengths,
         "attention over sequences one behind the other whose lengths are not known, or with a mask "
-        "of "
-        "which not all is known");
+        "of which not all is known");
   visit("bytes", work.bytes, {"moved; of a collective as nccl-tests counts it", kBytes});
   visit("threads", work.threads, {"of a kernel, in all blocks", kCount});
   visit("bytes_source", work.bytes_source, "how the bytes are known");

@@ -16,7 +16,7 @@ class PlayedPlan {
         speeds_(groups.size(), 1),
         stages_(static_cast<std::size_t>(target.plan.parallelism.pipeline)) {
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      price(i, /*keep_works=*/false);
+      price(i);
       energies_.push_back(stage_of(i).energy);
     }
     play();
@@ -31,13 +31,12 @@ class PlayedPlan {
 
   void slow_down(std::size_t group, double speed) {
     speeds_[group] = speed;
-    price(group, /*keep_works=*/false);
+    price(group);
   }
 
   void play() { step_ = step_time(target_.plan, target_.layout, target_.fabric, stages_); }
 
   LimitedStages result(std::vector<BoardUse> boards) {
-    for (std::size_t i = 0; target_.keep_works && i < groups_.size(); ++i) price(i, true);
     return {.stages = std::move(stages_), .step = step_, .boards = std::move(boards)};
   }
 
@@ -46,7 +45,7 @@ class PlayedPlan {
     return stages_[static_cast<std::size_t>(groups_[group].stages.front())];
   }
 
-  void price(std::size_t group, bool keep_works) {
+  void price(std::size_t group) {
     ComputeTarget compute = target_.compute;
     compute.speed = speeds_[group];
     const StageTime time = stage_time(*groups_[group].profile,
@@ -54,7 +53,7 @@ class PlayedPlan {
                                        .compute = compute,
                                        .layout = target_.layout,
                                        .fabric = target_.fabric,
-                                       .keep_works = keep_works});
+                                       .keep_works = target_.keep_works});
     for (const int64_t stage : groups_[group].stages) {
       stages_[static_cast<std::size_t>(stage)] = time;
     }

@@ -143,6 +143,7 @@ class StageSum {
         .occupancy = {.multiprocessors = 1,
                       .memory = share_of_memory(kernel.bytes, seconds, rates_),
                       .is_persistent = is_matmul(kernel) && has_persistent_products(rates_.gpu())}};
+    if (rates_.power() == nullptr) return work;
     work.joules = joules_of(work,
                             operand_dtype(kernel, target_.compute.dtype),
                             kernel.flops,

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/profile/products.h"
@@ -122,7 +123,7 @@ RankProfile ProgramRecorder::profile() {
   for (const auto& op : profile.operators) {
     if (!estimator::is_attention(op.name)) continue;
     auto& names = profile.program->attention;
-    if (std::find(names.begin(), names.end(), op.name) == names.end()) names.push_back(op.name);
+    if (!estimator::contains(names, op.name)) names.push_back(op.name);
   }
   return profile;
 }

@@ -9,16 +9,13 @@
 #include <exception>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "comm_stub/nccl/nccl_control.h"
-#include "estimator/profile/peak_snapshot.h"
 #include "estimator/profile/rank_profile.h"
 #include "sim/exec/allocator_follower.h"
 #include "sim/exec/assumptions.h"

@@ -1,15 +1,23 @@
 #include "sim/exec/recorded_iteration.h"
 
+#include <utility>
+
 #include "sim/tracking/attribution.h"
 
 namespace sim {
 
 void RecordedIteration::runs(int64_t iteration, bool counts) {
   const bool record = counts && iteration == choice_.chosen();
-  if (record == recording_) return;
-  recording_ = record;
-  tracker_.set_recording(record);
-  record ? trace_.start(iteration) : trace_.stop();
+  if (!record) return stop();
+  if (std::exchange(recording_, true)) return;
+  tracker_.set_recording(true);
+  trace_.start(iteration);
+}
+
+void RecordedIteration::stop() {
+  if (!std::exchange(recording_, false)) return;
+  tracker_.set_recording(false);
+  trace_.stop();
 }
 
 void RecordedIteration::begin(int64_t next, const std::vector<std::string>& phases) {
@@ -17,16 +25,13 @@ void RecordedIteration::begin(int64_t next, const std::vector<std::string>& phas
   const int64_t chosen = choice_.chosen();
   const IterationFacts facts = choice_.facts();
   if (!choice_.iteration_began(next)) return;
-  trace_.stop();
-  tracker_.set_recording(false);
+  stop();
   last_ = recorded_as(chosen, facts, phases);
   forget();
 }
 
 void RecordedIteration::forget() {
-  if (recording_) trace_.stop();
-  recording_ = false;
-  tracker_.set_recording(false);
+  stop();
   tracker_.forget_operators();
   trace_.forget();
   collectives_.forget_iteration();

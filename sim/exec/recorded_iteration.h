@@ -47,6 +47,7 @@ class RecordedIteration {
   Result result(int64_t running, const std::vector<std::string>& phases) const;
 
  private:
+  void stop();
   Result recorded_as(int64_t iteration,
                      const IterationFacts& facts,
                      const std::vector<std::string>& phases) const;

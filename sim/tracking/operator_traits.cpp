@@ -10,10 +10,13 @@
 #include <string_view>
 #include <utility>
 
+#include "estimator/base/contains.h"
 #include "estimator/profile/products.h"
 
 namespace sim {
 namespace {
+
+using estimator::contains;
 
 FlopRule flop_rule(estimator::ProductKind kind) {
   switch (kind) {
@@ -126,11 +129,6 @@ auto find_row(const Table& table, std::string_view name) {
   const auto row = std::find_if(
       std::begin(table), std::end(table), [&](const auto& entry) { return entry.name == name; });
   return row == std::end(table) ? nullptr : &*row;
-}
-
-template <size_t kSize>
-bool contains(const std::string_view (&names)[kSize], std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 /// A schema marks a view by an output that aliases an input without writing to it: "Tensor(a)".

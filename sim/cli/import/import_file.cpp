@@ -167,10 +167,6 @@ std::optional<ImportedPlan> import_yaml(const std::string& text,
   return import_tree_config(tree, text, origin);
 }
 
-}  // namespace
-
-namespace {
-
 /// The words of "7B 'a b' 1", as a shell divides them.
 std::vector<std::string> script_arguments(const std::string& text) {
   ShellVariables none;

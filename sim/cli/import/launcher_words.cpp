@@ -114,6 +114,12 @@ bool says_machines(const std::string& key) {
   return meaning_of(normal_key(key), "") == Meaning::kNodes;
 }
 
+bool starts_with_accelerate(const std::vector<ShellWord>& launcher) {
+  return std::any_of(launcher.begin(), launcher.end(), [](const ShellWord& word) {
+    return word.text.ends_with("accelerate") || word.text.starts_with("accelerate.commands");
+  });
+}
+
 void read_launcher_words(const std::vector<ShellWord>& words, LaunchedCluster& cluster) {
   std::string launcher;
   const auto read = [&](const std::string& key, const std::string& value) {

@@ -27,6 +27,9 @@ struct LaunchedCluster {
 /// Whether a launcher's key says how many machines there are.
 bool says_machines(const std::string& key);
 
+/// Whether the launcher is accelerate, which starts no program of Megatron-LM.
+bool starts_with_accelerate(const std::vector<ShellWord>& launcher);
+
 /// Takes what the words say, and leaves the rest as it is.
 void read_launcher_words(const std::vector<ShellWord>& words, LaunchedCluster& cluster);
 

@@ -154,13 +154,6 @@ TrainingCommand training_of_variables(const ShellScript& script, const ArgumentL
   return of_variables;
 }
 
-/// Of `accelerate launch train.py`, whose program is no Megatron-LM.
-bool is_started_by_accelerate(const TrainingCommand& training) {
-  return std::any_of(training.launcher.begin(), training.launcher.end(), [](const ShellWord& word) {
-    return word.text.ends_with("accelerate") || word.text.starts_with("accelerate.commands");
-  });
-}
-
 /// The command with the most arguments of Megatron-LM, or the arguments in variables. `others` are
 /// the lines of further commands.
 std::optional<TrainingCommand> find_training(const ShellScript& script,
@@ -169,7 +162,7 @@ std::optional<TrainingCommand> find_training(const ShellScript& script,
   TrainingCommand best;
   int most = 0;
   for (TrainingCommand& training : training_commands(script, lines)) {
-    const int known = is_started_by_accelerate(training) ? 0 : count_known(training.entries);
+    const int known = starts_with_accelerate(training.launcher) ? 0 : count_known(training.entries);
     if (known >= kEnoughKeys) others.push_back(training.line);
     if (known <= most) continue;
     most = known;

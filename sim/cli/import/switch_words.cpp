@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "estimator/base/contains.h"
 #include "estimator/base/errors.h"
+#include "estimator/base/text.h"
 #include "sim/cli/import/glob.h"
 
 namespace sim {
@@ -29,13 +29,6 @@ bool has_word(const std::vector<std::string>& words, const std::string& word) {
 bool is_row_of_switch(const KeyRow& row) {
   return has_word(row.only, "true") || has_word(row.only, "false") ||
          (has_word(row.unless, "false") && !has_word(row.unless, "0"));
-}
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
-  return text;
 }
 
 /// What a file leaves to somebody else: "auto", "$FLAG", "{{ flag }}".
@@ -82,7 +75,7 @@ void spell_switches(std::vector<SourceEntry>& entries, const KeyTable& table) {
   for (SourceEntry& entry : entries) {
     if (entry.values.size() != 1 || !is_switch(table, entry.key)) continue;
     std::string& value = entry.values.front();
-    const std::string word = lower_case(value);
+    const std::string word = estimator::lower_case(value);
     if (contains(words.yes, word)) {
       value = "true";
     } else if (contains(words.no, word)) {

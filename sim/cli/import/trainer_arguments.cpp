@@ -11,6 +11,7 @@
 #include "estimator/base/files.h"
 #include "estimator/plan/model_config.h"
 #include "sim/cli/import/deepspeed_config.h"
+#include "sim/cli/import/launcher_words.h"
 #include "sim/cli/import/model_config_file.h"
 #include "sim/cli/import/trainer_entries.h"
 #include "sim/cli/import/trainer_programs.h"
@@ -302,12 +303,6 @@ void add_file_of(const TrainingCommand& command,
     entries.insert(entries.end(), call.entries.begin(), call.entries.end());
     call.entries = std::move(entries);
   }
-}
-
-bool starts_with_accelerate(const std::vector<ShellWord>& launcher) {
-  return std::any_of(launcher.begin(), launcher.end(), [](const ShellWord& word) {
-    return word.text.ends_with("accelerate") || word.text.starts_with("accelerate.commands");
-  });
 }
 
 /// A call of a program of the Trainer, with its arguments; nothing for other commands.

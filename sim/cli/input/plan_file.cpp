@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -95,10 +94,8 @@ bool is_yaml(const std::string& text, const std::string& path) {
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     return first != text.npos && text[first] != '{' && text[first] != '[';
   }
-  std::string extension = std::filesystem::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
+  const std::string extension =
+      estimator::lower_case(std::filesystem::path(path).extension().string());
   return extension == ".yaml" || extension == ".yml";
 }
 

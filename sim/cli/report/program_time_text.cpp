@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "estimator/base/units.h"
+#include "sim/cli/report/step_report.h"
 #include "sim/cli/report/table.h"
 #include "sim/cli/report/training_report.h"
 
@@ -142,9 +143,8 @@ std::string board_text(const ProgramTime& time) {
   if (slowest == time.ranks.end() || slowest->board.limit_watts == 0) return "";
   const estimator::BoardUse& board = slowest->board;
   return fmt::format(
-      "  board power {:.0f} of {:.0f} W (simulated): products and attention at {}\n",
-      board.watts,
-      board.limit_watts,
+      "{} at {}\n",
+      board_words(board),
       board.speed == 1 ? "full speed" : fmt::format("{:.0f} % of full speed", 100 * board.speed));
 }
 

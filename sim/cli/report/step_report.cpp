@@ -112,6 +112,12 @@ std::string throughput_text(const ClusterEstimate& estimate) {
       100 * throughput.mfu_full_attention);
 }
 
+std::string board_words(const estimator::BoardUse& board) {
+  return fmt::format("  board power {:.0f} of {:.0f} W (simulated): products and attention",
+                     board.watts,
+                     board.limit_watts);
+}
+
 std::string board_text(const ClusterEstimate& estimate) {
   const auto& classes = estimate.rank_classes;
   const auto slowest =
@@ -119,13 +125,10 @@ std::string board_text(const ClusterEstimate& estimate) {
         return a.board.speed < b.board.speed;
       });
   if (slowest == classes.end() || slowest->board.speed == 1) return "";
-  return fmt::format(
-      "  board power {:.0f} of {:.0f} W (simulated): products and attention of rank {} at {:.0f} % "
-      "of their rates\n",
-      slowest->board.watts,
-      slowest->board.limit_watts,
-      slowest->representative_rank,
-      100 * slowest->board.speed);
+  return fmt::format("{} of rank {} at {:.0f} % of their rates\n",
+                     board_words(slowest->board),
+                     slowest->representative_rank,
+                     100 * slowest->board.speed);
 }
 
 std::string rank_step_text(const ClusterEstimate& estimate) {

@@ -26,6 +26,9 @@ std::string measured_step_text(const std::optional<estimator::MeasuredStep>& mea
 /// Tokens, FLOP/s and MFU; "" if nothing was priced.
 std::string throughput_text(const estimator::ClusterEstimate& estimate);
 
+/// "  board power 700 of 700 W (simulated): products and attention"
+std::string board_words(const estimator::BoardUse& board);
+
 /// How much the power of the board slows the rank that it slows most; "" if it slows none.
 std::string board_text(const estimator::ClusterEstimate& estimate);
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/range.h"
+#include "estimator/base/text.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/plan_tree.h"
 
@@ -73,10 +72,7 @@ std::optional<int64_t> parse_bytes(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc()) return std::nullopt;
-  std::string unit(*stop == ' ' ? stop + 1 : stop, end);
-  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  const std::string unit = estimator::lower_case({*stop == ' ' ? stop + 1 : stop, end});
   const double scale = scale_of(unit);
   const double bytes = scale > 1 ? std::round(value * scale) : value;
   if (scale == 0 || !(bytes >= 0) || !estimator::is_whole(bytes)) return std::nullopt;
