@@ -189,7 +189,7 @@ MatmulRate GpuRates::at_full_speed(MatmulRate rate) const {
   return rate;
 }
 
-MatmulRate GpuRates::usual_rate(MatmulRate rate) const {
+MatmulRate GpuRates::usual_rate(const MatmulRate& rate) const {
   return power_ == nullptr || priced_ == Priced::kOperators ? rate : at_full_speed(rate);
 }
 

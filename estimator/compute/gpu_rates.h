@@ -94,7 +94,7 @@ class GpuRates {
 
  private:
   std::vector<RateTerm> launch_terms() const;
-  MatmulRate usual_rate(MatmulRate rate) const;
+  MatmulRate usual_rate(const MatmulRate& rate) const;
   MatmulRate at_full_speed(MatmulRate rate) const;
   double measured_over_modelled(const MatmulShape& shape, Dtype dtype, bool accumulates) const;
   double measured_over_modelled(const AttentionShape& shape) const;
