@@ -140,7 +140,7 @@ void onerank_exec_kernel_reads(const uint64_t* addresses, int64_t count) {
 }
 
 void onerank_exec_kernel_loops(const int64_t* lengths, int64_t count) {
-  sim::TraceRecorder::kernel_loops({lengths, static_cast<size_t>(count)});
+  sim::KernelArguments::kernel_loops({lengths, static_cast<size_t>(count)});
 }
 
 void onerank_exec_attention_starts(const int64_t* sizes, const char* dtype) {
