@@ -9,6 +9,7 @@
 #include "estimator/base/contains.h"
 #include "estimator/base/database.h"
 #include "estimator/base/interpolate.h"
+#include "estimator/compute/attention_extras.h"
 #include "estimator/compute/deterministic_attention.h"
 #include "estimator/compute/flex_attention.h"
 
@@ -125,6 +126,13 @@ double fp32_over_fp16(const Gpu& gpu) {
   return own / gpu.peak_flops(Dtype::kFp16);
 }
 
+/// The shard calls other kernels in the place of those that the plan names.
+std::string operator_of(Attention attention, AttentionPass pass) {
+  if (attention != Attention::kFused) return flash_attention_like(pass);
+  constexpr const char* kCudnn = "aten::_scaled_dot_product_cudnn_attention";
+  return pass == AttentionPass::kForward ? kCudnn : fmt::format("{}_backward", kCudnn);
+}
+
 AttentionRate flex_attention_rate(const Gpu& gpu, AttentionShape shape, AttentionKernel kernel) {
   shape.operator_name = flash_attention_like(shape.pass);
   kernel.attention = Attention::kFlash;
@@ -170,6 +178,12 @@ AttentionRate attention_rate(const Gpu& gpu,
     rate.flops_per_second *= share.value;
     if (share.source == Source::kAssumed) rate.source = Source::kAssumed;
     rate.note += fmt::format("; deterministic, {:.2f} of that: {}", share.value, share.note);
+  }
+  if (kernel.dropout) {
+    const double slowdown =
+        attention_slowdown(operator_of(kernel.attention, shape.pass), {.dropout = true});
+    rate.flops_per_second /= slowdown;
+    rate.note += fmt::format("; with dropout {:.2f} times as long", slowdown);
   }
   return rate;
 }

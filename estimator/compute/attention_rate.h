@@ -22,6 +22,7 @@ constexpr std::array<EnumName<AttentionPass>, 2> enum_names(AttentionPass) {
 struct AttentionKernel {
   Attention attention = Attention::kFlash;
   bool deterministic = false;                  ///< the backward adds in a fixed order
+  bool dropout = false;                        ///< of a plan: each call drops out some weights
   int64_t key_width = 128, value_width = 128;  ///< of the model's heads, for a report
   bool by_call = false;  ///< of a program: each call has the rates of its operator and of its mask
 };
@@ -87,7 +88,8 @@ struct AttentionRate {
 /// FlashAttention-2's times the share of flex_attention.h. It is interpolated between the measured
 /// sequence lengths and constant outside them. A GPU with another peak than the measured one
 /// reaches the same share of its own peak. If nothing is published for a GPU, A100's share is
-/// assumed. A deterministic backward is slower by the factor in data/deterministic_attention.json.
+/// assumed. A deterministic backward is slower by the factor in data/deterministic_attention.json,
+/// and dropout of a plan by that of attention_extras.h.
 /// Attention of fp32 operands, which PyTorch's memory-efficient kernels alone have, multiplies by
 /// three products of TF32, or on the fp32 units where there is none: as much slower.
 AttentionRate attention_rate(const Gpu& gpu,

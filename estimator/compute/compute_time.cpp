@@ -154,6 +154,7 @@ ComputeTarget compute_target(const Plan& plan, const Gpu& gpu, const Calibration
           .framework = plan.training.framework,
           .attention = {.attention = plan.training.attention,
                         .deterministic = plan.training.deterministic_mode,
+                        .dropout = plan.model.attention_dropout > 0,
                         .key_width = plan.model.key_width(),
                         .value_width = plan.model.value_width()},
           .experts = plan.model.has_experts() ? plan.experts_of_rank() : 1,

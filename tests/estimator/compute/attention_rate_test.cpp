@@ -252,5 +252,19 @@ TEST(AttentionRate, OfADeterministicBackwardSaysWhereItIsAssumed) {
   EXPECT_NE(of_a100.note.find("of another kernel or GPU"), std::string::npos) << of_a100.note;
 }
 
+TEST(AttentionRate, DropoutOfAPlanTakesLongerByTheKernelsOwnFactor) {
+  const auto slowdown = [](Attention attention, AttentionPass pass) {
+    const AttentionShape shape{.pass = pass, .sequence = 2048};
+    const Gpu& gpu = *find_gpu("h100-sxm");
+    const AttentionKernel with{.attention = attention, .dropout = true};
+    return attention_rate(gpu, shape, {.attention = attention}).flops_per_second /
+           attention_rate(gpu, shape, with).flops_per_second;
+  };
+  EXPECT_DOUBLE_EQ(slowdown(Attention::kFlash, AttentionPass::kForward), 1.3);
+  EXPECT_DOUBLE_EQ(slowdown(Attention::kFlash, AttentionPass::kBackward), 1.13);
+  EXPECT_DOUBLE_EQ(slowdown(Attention::kFused, AttentionPass::kForward), 2.3);
+  EXPECT_DOUBLE_EQ(slowdown(Attention::kFused, AttentionPass::kBackward), 1.3);
+}
+
 }  // namespace
 }  // namespace estimator
