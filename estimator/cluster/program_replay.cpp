@@ -32,8 +32,23 @@ std::size_t item_of(const ReplayRank& rank, const PlayedWork& played) {
   return static_cast<std::size_t>(rank.profile->trace->events.item[event_of(played)]);
 }
 
-StepEnergy step_energy(const ReplayRank& rank, const PlayedRank& played) {
-  StepEnergy step{.seconds = played.iteration_seconds()};
+/// Seconds in which nothing but communication runs for `at_least` so long.
+double long_waits(const ReplayRank& rank, const PlayedRank& played, double at_least) {
+  std::vector<std::pair<double, double>> busy = {{played.iteration_end, played.iteration_end}};
+  for (const PlayedWork& work : played.works) {
+    if (price_of(rank, work).joules > 0) busy.emplace_back(work.start, work.end);
+  }
+  std::sort(busy.begin(), busy.end());
+  double sum = 0, until = played.iteration_start;
+  for (const auto& [start, end] : busy) {
+    if (start - until >= at_least) sum += start - until;
+    until = std::max(until, end);
+  }
+  return sum;
+}
+
+StepEnergy step_energy(const ReplayRank& rank, const PlayedRank& played, double long_wait) {
+  StepEnergy step{.seconds = played.iteration_seconds() - long_waits(rank, played, long_wait)};
   for (const PlayedWork& work : played.works) {
     const WorkPrice& price = price_of(rank, work);
     step.joules += price.joules;
@@ -50,7 +65,8 @@ class LimitedReplay {
       : replay_(replay), place_(place) {}
 
   StepEnergy energy_of(std::size_t rank) const {
-    return step_energy(replay_.ranks[rank], replay_.played[rank]);
+    return step_energy(
+        replay_.ranks[rank], replay_.played[rank], long_wait_of(replay_.rates.power()));
   }
 
   /// The energies stay those of full speed.

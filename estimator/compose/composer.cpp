@@ -32,8 +32,8 @@ std::map<StagePlace, int64_t> places_of(const Plan& plan) {
 /// As keep_power_limit() plays it: each stage has boards of its own.
 class ComposedStep {
  public:
-  ComposedStep(const Plan& plan, const Fabric& fabric)
-      : plan_(plan), fabric_(fabric), layout_(plan.parallelism) {}
+  ComposedStep(const Plan& plan, const Fabric& fabric, double long_wait)
+      : plan_(plan), fabric_(fabric), layout_(plan.parallelism), long_wait_(long_wait) {}
 
   /// The next stage; `slow` is used where it is slowed. Both must outlive this.
   void add(const StageTime& usual, const StageTime& slow) {
@@ -42,14 +42,15 @@ class ComposedStep {
   }
 
   StepEnergy energy_of(std::size_t stage) const {
-    return stages_[stage].energy.of_step(plan_.micro_batches(), time_.iteration_seconds);
+    return stages_[stage].energy.of_step(plan_.micro_batches(),
+                                         played_.seconds_without_long_waits(stage));
   }
   void slow_down(std::size_t stage, double speed) {
     stages_[stage] = at_speed(*ends_[stage].first, *ends_[stage].second, speed);
   }
-  void play() { time_ = step_time(plan_, layout_, fabric_, stages_); }
+  void play() { played_ = play_step(plan_, layout_, fabric_, stages_, long_wait_); }
 
-  const StepTime& time() const { return time_; }
+  const StepTime& time() const { return played_.time; }
 
  private:
   const Plan& plan_;
@@ -57,7 +58,8 @@ class ComposedStep {
   ParallelLayout layout_;
   std::vector<std::pair<const StageTime*, const StageTime*>> ends_;
   std::vector<StageTime> stages_;
-  StepTime time_;
+  double long_wait_;
+  PlayedStep played_;
 };
 
 }  // namespace
@@ -126,7 +128,7 @@ ComposedPlan Composer::compose(const Plan& plan) {
   const int64_t capacity = gpu_of(plan.cluster).memory_bytes;
   const int64_t limit = capacity - plan.memory.headroom_bytes;
   ComposedPlan composed;
-  ComposedStep step(plan, priced.fabric);
+  ComposedStep step(plan, priced.fabric, long_wait_of(priced.power));
   composed.outcome = Fit::kFits;
   composed.may_fit = true;
   for (std::size_t s = 0; s < wishes.size(); ++s) {

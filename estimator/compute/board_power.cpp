@@ -25,6 +25,7 @@ namespace {
 struct ChipRow {
   std::vector<std::string> gpus;
   BoardPower power;
+  std::string long_wait_source;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ChipRow& row) {
@@ -36,6 +37,8 @@ void visit_fields(Visitor& visit, ChipRow& row) {
   visit("attention_watts", power.attention_watts, "of fused attention at any rate");
   visit("attention_joules_per_teraflop", power.attention_joules_per_teraflop, "added to that");
   visit("memory_watts", power.memory_watts, "of a kernel that waits for memory");
+  visit("long_wait_seconds", power.long_wait_seconds, "in which nothing is saved for later");
+  visit("long_wait_source", row.long_wait_source, "where it was read");
   visit("source", power.source, "where it was read");
 }
 

@@ -29,7 +29,8 @@ struct BoardPower {
   std::vector<ProductEnergy> products;
   double attention_watts = 0;  ///< of fused attention at any rate, and
   double attention_joules_per_teraflop = 0;
-  double memory_watts = 0;  ///< of a kernel that waits for memory
+  double memory_watts = 0;       ///< of a kernel that waits for memory
+  double long_wait_seconds = 0;  ///< the board saves no power for later in a wait of so long
   std::string source;
 
   /// The energy in joules of a product; that of bf16 where the type is not known.
@@ -48,10 +49,15 @@ struct BoardPower {
 /// Null for a GPU whose power nobody measured.
 const BoardPower* board_power(const Gpu& gpu);
 
+/// From how many seconds on a wait is none of StepEnergy::seconds, if there is a `board`.
+inline double long_wait_of(const BoardPower* board) {
+  return board == nullptr ? 0 : board->long_wait_seconds;
+}
+
 /// A step on one GPU, as it was played at some speed.
 struct StepEnergy {
   double joules = 0;              ///< at the rates, without static_watts
-  double seconds = 0;             ///< of the step
+  double seconds = 0;             ///< of the step, without long waits
   double arithmetic_seconds = 0;  ///< of these: products and attention, which the clock slows
 };
 
@@ -67,7 +73,7 @@ struct BoardUse {
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, BoardUse& use) {
-  visit("watts", use.watts, "mean of the step");
+  visit("watts", use.watts, "mean of the step, without waits of 0.1 s and more");
   visit("limit_watts", use.limit_watts, "of the board; 0: this GPU's power is not known");
   visit("speed", use.speed, "of products and attention, as a share of the rates");
 }

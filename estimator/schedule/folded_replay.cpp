@@ -72,18 +72,17 @@ std::optional<Times<kVariants>> common_move(const Clocks& before, const Clocks& 
 
 class FoldedReplay {
  public:
-  FoldedReplay(const Fold& fold, const DurationVariants& variants, bool overlap_sends)
+  FoldedReplay(const Fold& fold, const DurationVariants& variants, const ReplayOptions& options)
       : fold_(fold),
         schedule_(make_schedule(fold.shorter)),
-        replayer_(schedule_,
-                  {&variants[0], &variants[1], &variants[2]},
-                  {.overlap_sends = overlap_sends}) {}
+        replayer_(schedule_, {&variants[0], &variants[1], &variants[2]}, options) {}
 
   std::optional<std::array<ScheduleReplay, kVariants>> run() {
     // The first period is unlike the others: in it chunks wait for their parameters.
     for (int64_t period = 1; period < fold_.periods; ++period) {
       if (!replayer_.run_until(ends_of(period))) return {};
       history_.push_back(replayer_.clocks());
+      long_waits_.push_back(replayer_.long_waits());
       if (!leave_out_periods()) continue;
       replayer_.run();
       return {{replayer_.result(0), replayer_.result(1), replayer_.result(2)}};
@@ -112,9 +111,14 @@ class FoldedReplay {
       if (fold_.left_out % lag != 0) continue;
       const auto move = common_move(history_[static_cast<std::size_t>(now - lag)], history_.back());
       if (!move || !inputs_moved(*move, lag * fold_.period_micro_batches)) continue;
+      const auto times = static_cast<double>(fold_.left_out / lag);
       Times<kVariants> all = *move;
-      for (double& seconds : all.of) seconds *= static_cast<double>(fold_.left_out / lag);
-      replayer_.pass(all, static_cast<double>(fold_.left_out * fold_.period_micro_batches));
+      for (double& seconds : all.of) seconds *= times;
+      std::vector<double> waits = long_waits_.back();
+      for (std::size_t s = 0; s < waits.size(); ++s) {
+        waits[s] = times * (waits[s] - long_waits_[static_cast<std::size_t>(now - lag)][s]);
+      }
+      replayer_.pass(all, static_cast<double>(fold_.left_out * fold_.period_micro_batches), waits);
       return true;
     }
     return false;
@@ -139,23 +143,24 @@ class FoldedReplay {
   const PipelineSchedule schedule_;
   Replayer<kVariants> replayer_;
   std::vector<Clocks> history_;
+  std::vector<std::vector<double>> long_waits_;  ///< of the stages, after as many periods
 };
 
 }  // namespace
 
 std::optional<std::array<ScheduleReplay, kVariants>> replay_folded(const ScheduleShape& shape,
                                                                    const DurationVariants& variants,
-                                                                   bool overlap_sends) {
+                                                                   const ReplayOptions& options) {
   const std::optional<Fold> fold = fold_of(shape);
   if (!fold) return {};
-  return FoldedReplay(*fold, variants, overlap_sends).run();
+  return FoldedReplay(*fold, variants, options).run();
 }
 
 std::array<ScheduleReplay, kVariants> replay_shape(const ScheduleShape& shape,
                                                    const DurationVariants& variants,
-                                                   bool overlap_sends) {
-  if (auto folded = replay_folded(shape, variants, overlap_sends)) return *std::move(folded);
-  return replay_variants(make_schedule(shape), variants, overlap_sends);
+                                                   const ReplayOptions& options) {
+  if (auto folded = replay_folded(shape, variants, options)) return *std::move(folded);
+  return replay_variants(make_schedule(shape), variants, options);
 }
 
 }  // namespace estimator

@@ -21,11 +21,11 @@ namespace estimator {
 /// leave any out, or when the stages do not settle soon enough (near ties take long).
 std::optional<std::array<ScheduleReplay, kVariants>> replay_folded(const ScheduleShape& shape,
                                                                    const DurationVariants& variants,
-                                                                   bool overlap_sends);
+                                                                   const ReplayOptions& options);
 
 /// The folded replay if there is one, else the replay of the whole schedule.
 std::array<ScheduleReplay, kVariants> replay_shape(const ScheduleShape& shape,
                                                    const DurationVariants& variants,
-                                                   bool overlap_sends);
+                                                   const ReplayOptions& options);
 
 }  // namespace estimator

@@ -37,9 +37,8 @@ ScheduleReplay replay_schedule(const PipelineSchedule& schedule,
 
 std::array<ScheduleReplay, kVariants> replay_variants(const PipelineSchedule& schedule,
                                                       const DurationVariants& variants,
-                                                      bool overlap_sends) {
-  Replayer<kVariants> replayer(
-      schedule, {&variants[0], &variants[1], &variants[2]}, {.overlap_sends = overlap_sends});
+                                                      const ReplayOptions& options) {
+  Replayer<kVariants> replayer(schedule, {&variants[0], &variants[1], &variants[2]}, options);
   replayer.run();
   return {replayer.result(0), replayer.result(1), replayer.result(2)};
 }

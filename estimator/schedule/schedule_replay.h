@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "estimator/schedule/pipeline_schedule.h"
@@ -32,15 +33,19 @@ struct ChunkDuration {
 };
 
 struct StageReplay {
-  double end_seconds = 0;   ///< when its last step ends; the replay starts at 0
-  double busy_seconds = 0;  ///< in forward and backward steps
+  double end_seconds = 0;        ///< when its last step ends; the replay starts at 0
+  double busy_seconds = 0;       ///< in forward and backward steps
+  double long_wait_seconds = 0;  ///< of its waits for inputs, those that are long
 
   double idle_seconds() const { return end_seconds - busy_seconds; }
 };
 
+inline constexpr double kNoLongWaits = std::numeric_limits<double>::infinity();
+
 struct ReplayOptions {
   bool overlap_sends = true;
-  bool keep_starts = false;  ///< fill ScheduleReplay::start_seconds
+  bool keep_starts = false;                 ///< fill ScheduleReplay::start_seconds
+  double long_wait_seconds = kNoLongWaits;  ///< from which on a wait is long
 };
 
 struct ScheduleReplay {
@@ -64,10 +69,11 @@ inline constexpr std::size_t kVariants = 3;
 using DurationVariants = std::array<std::vector<ChunkDuration>, kVariants>;
 
 /// Replays several variants of the durations. The order of the steps does not depend on the
-/// durations, so one pass replays all variants and costs little more than a single replay.
+/// durations, so one pass replays all variants and costs little more than a single replay. Long
+/// waits are those of the first variant.
 std::array<ScheduleReplay, kVariants> replay_variants(const PipelineSchedule& schedule,
                                                       const DurationVariants& variants,
-                                                      bool overlap_sends);
+                                                      const ReplayOptions& options);
 
 /// Whether the step is the last one that adds to the gradients of its chunk, which can then be
 /// reduced.

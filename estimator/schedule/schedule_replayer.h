@@ -56,6 +56,7 @@ template <std::size_t kLanes>
 struct Stage {
   std::size_t next_step = 0, stop_step = 0;  ///< in the schedule
   Times<kLanes> clock, busy;
+  double long_waits = 0;                     ///< seconds, of the first lane
   const Times<kLanes>* waits_for = nullptr;  ///< the input for which its next step waits
 };
 
@@ -121,6 +122,12 @@ class Replayer {
     return clocks;
   }
 
+  std::vector<double> long_waits() const {
+    std::vector<double> waits;
+    for (const Stage<kLanes>& stage : stages_) waits.push_back(stage.long_waits);
+    return waits;
+  }
+
   /// Calls `visit(inputs, place)` for every input that has arrived and is not used yet, except the
   /// tokens of the first piece. Stops and returns false when a call returns false.
   template <class Visit>
@@ -143,14 +150,18 @@ class Replayer {
     return true;
   }
 
-  /// Skips `seconds`, in which every chunk does `micro_batches` more forwards and backwards.
-  void pass(const Times<kLanes>& seconds, double micro_batches) {
+  /// Skips `seconds`, in which every chunk does `micro_batches` more forwards and backwards, and
+  /// each stage has `long_waits`.
+  void pass(const Times<kLanes>& seconds,
+            double micro_batches,
+            const std::vector<double>& long_waits) {
     visit_waiting_inputs([&](std::vector<Times<kLanes>>& inputs, std::size_t place) {
       inputs[place] += seconds;
       return true;
     });
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].clock += seconds;
+      stages_[s].long_waits += long_waits[s];
       for (std::size_t c = s * chunks_of_stage_; c < (s + 1) * chunks_of_stage_; ++c) {
         for (const StepKind kind : {StepKind::kForward, StepKind::kBackward}) {
           const Times<kLanes>& once = chunks_[c].seconds[static_cast<std::size_t>(kind)];
@@ -165,8 +176,9 @@ class Replayer {
   ScheduleReplay result(std::size_t lane) const {
     ScheduleReplay replay;
     for (const Stage<kLanes>& stage : stages_) {
-      replay.stages.push_back(
-          {.end_seconds = stage.clock.of[lane], .busy_seconds = stage.busy.of[lane]});
+      replay.stages.push_back({.end_seconds = stage.clock.of[lane],
+                               .busy_seconds = stage.busy.of[lane],
+                               .long_wait_seconds = stage.long_waits});
     }
     const auto copy = [lane](const std::vector<Times<kLanes>>& times, std::vector<double>& to) {
       for (const Times<kLanes>& time : times) to.push_back(time.of[lane]);
@@ -225,6 +237,8 @@ class Replayer {
           stage.waits_for = &arrival;
           return;
         }
+        const double wait = arrival.of[0] - stage.clock.of[0];
+        if (wait >= options_.long_wait_seconds) stage.long_waits += wait;
         stage.clock.wait_for(arrival);
       }
       if (step.kind == StepKind::kForward && step.micro_batch == 0) {

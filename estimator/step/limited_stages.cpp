@@ -14,6 +14,7 @@ class PlayedPlan {
       : groups_(groups),
         target_(target),
         speeds_(groups.size(), 1),
+        long_wait_(long_wait_of(target.compute.rates().power())),
         stages_(static_cast<std::size_t>(target.plan.parallelism.pipeline)) {
     for (std::size_t i = 0; i < groups.size(); ++i) {
       price(i);
@@ -26,7 +27,8 @@ class PlayedPlan {
     StageEnergy energy = stage_of(group).energy;
     energy.joules_per_micro_batch = energies_[group].joules_per_micro_batch;
     energy.joules_per_step = energies_[group].joules_per_step;
-    return energy.of_step(target_.plan.micro_batches(), step_.iteration_seconds);
+    return energy.of_step(target_.plan.micro_batches(),
+                          played_.seconds_without_long_waits(first_of(group)));
   }
 
   void slow_down(std::size_t group, double speed) {
@@ -34,15 +36,18 @@ class PlayedPlan {
     price(group);
   }
 
-  void play() { step_ = step_time(target_.plan, target_.layout, target_.fabric, stages_); }
+  void play() {
+    played_ = play_step(target_.plan, target_.layout, target_.fabric, stages_, long_wait_);
+  }
 
   LimitedStages result(std::vector<BoardUse> boards) {
-    return {.stages = std::move(stages_), .step = step_, .boards = std::move(boards)};
+    return {.stages = std::move(stages_), .step = played_.time, .boards = std::move(boards)};
   }
 
  private:
-  const StageTime& stage_of(std::size_t group) const {
-    return stages_[static_cast<std::size_t>(groups_[group].stages.front())];
+  const StageTime& stage_of(std::size_t group) const { return stages_[first_of(group)]; }
+  std::size_t first_of(std::size_t group) const {
+    return static_cast<std::size_t>(groups_[group].stages.front());
   }
 
   void price(std::size_t group) {
@@ -62,9 +67,10 @@ class PlayedPlan {
   const std::vector<StageGroup>& groups_;
   const StageTarget& target_;
   std::vector<double> speeds_;
+  double long_wait_;
   std::vector<StageTime> stages_;
   std::vector<StageEnergy> energies_;  ///< of each group, at the rates
-  StepTime step_;
+  PlayedStep played_;
 };
 
 }  // namespace

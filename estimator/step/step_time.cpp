@@ -64,7 +64,7 @@ enum WaitVariant : std::size_t { kAllWaits, kDataRanksReady, kTransfersFree };
 std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& shape,
                                                            const Durations& durations,
                                                            const std::vector<StageTime>& stages,
-                                                           bool overlap_sends) {
+                                                           const ReplayOptions& options) {
   DurationVariants variants;
   variants[kAllWaits] = durations;
   variants[kDataRanksReady] = durations;
@@ -80,7 +80,7 @@ std::array<ScheduleReplay, kVariants> replay_without_waits(const ScheduleShape& 
   for (ChunkDuration& duration : variants[kTransfersFree]) {
     duration.send_forward_seconds = duration.send_backward_seconds = 0;
   }
-  return replay_shape(shape, variants, overlap_sends);
+  return replay_shape(shape, variants, options);
 }
 
 }  // namespace
@@ -174,22 +174,29 @@ double data_loading_wait(const Plan& plan, double step_seconds) {
   return std::max(0.0, loading - step_seconds);
 }
 
-StepTime step_time(const Plan& plan,
-                   const ParallelLayout& layout,
-                   const Fabric& fabric,
-                   const std::vector<StageTime>& stages) {
+PlayedStep play_step(const Plan& plan,
+                     const ParallelLayout& layout,
+                     const Fabric& fabric,
+                     const std::vector<StageTime>& stages,
+                     double long_wait) {
   const ScheduleShape shape = schedule_shape(plan);
   const Durations durations = chunk_durations(shape, stages, layout, fabric);
-  const auto replays = replay_without_waits(shape, durations, stages, overlaps_sends(plan));
+  const auto replays =
+      replay_without_waits(shape,
+                           durations,
+                           stages,
+                           {.overlap_sends = overlaps_sends(plan), .long_wait_seconds = long_wait});
 
   std::size_t slowest = 0;
   double ready_seconds = 0, exposed_reduce = 0, end_seconds = 0;
   const ScheduleReplay& replay = replays[kAllWaits];
+  std::vector<double> ready_at;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const double end = replay.stages[s].end_seconds;
     const std::size_t first = s * stages[s].chunks.size();
     const double ready =
         reduce_gradients(stages[s], &replay.gradients_ready_seconds[first], end).ready_seconds;
+    ready_at.push_back(ready);
     if (ready > ready_seconds) {
       ready_seconds = ready;
       exposed_reduce = ready - end;
@@ -216,7 +223,20 @@ StepTime step_time(const Plan& plan,
   time.bubble_seconds =
       difference(replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
                  end_of_step(stages[slowest]) - stages[slowest].first_added.total_seconds());
-  return time;
+  PlayedStep played{.time = time};
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const double at_end = ready_seconds - ready_at[s];
+    played.long_wait_seconds.push_back(replay.stages[s].long_wait_seconds +
+                                       (at_end >= long_wait ? at_end : 0));
+  }
+  return played;
+}
+
+StepTime step_time(const Plan& plan,
+                   const ParallelLayout& layout,
+                   const Fabric& fabric,
+                   const std::vector<StageTime>& stages) {
+  return play_step(plan, layout, fabric, stages, kNoLongWaits).time;
 }
 
 }  // namespace estimator

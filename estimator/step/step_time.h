@@ -62,11 +62,28 @@ double end_of_step(const StageTime& stage);
 /// How long each step of `step_seconds` waits for the data loader.
 double data_loading_wait(const Plan& plan, double step_seconds);
 
-/// The time of a step. Its parts are those of the stage that is ready last, and add up to
+/// A step, and of each stage the seconds in which it waits for others for at least a given time.
+struct PlayedStep {
+  StepTime time;
+  std::vector<double> long_wait_seconds;
+
+  double seconds_without_long_waits(std::size_t stage) const {
+    return time.iteration_seconds - long_wait_seconds[stage];
+  }
+};
+
+/// The parts of the time are those of the stage that is ready last, and add up to
 /// iteration_seconds. Exposed data communication is the time by which that stage would be ready
 /// earlier without it; this includes compute that it slows. Exposed pipeline communication is the
 /// time by which the stage would end earlier if transfers took no time. The rest of its waiting
-/// time is the bubble.
+/// time is the bubble. `long_wait` is in seconds.
+PlayedStep play_step(const Plan& plan,
+                     const ParallelLayout& layout,
+                     const Fabric& fabric,
+                     const std::vector<StageTime>& stages,
+                     double long_wait);
+
+/// The time of play_step().
 StepTime step_time(const Plan& plan,
                    const ParallelLayout& layout,
                    const Fabric& fabric,

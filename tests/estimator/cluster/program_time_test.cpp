@@ -36,9 +36,7 @@ TEST_F(ProgramTimeTest, IsTheSumOfItsParts) {
   EXPECT_EQ(rank.terms[2].name, "communication");
 }
 
-// Products without a pause need more than the board gives; beside a longer collective they do not.
-TEST_F(ProgramTimeTest, SlowsArithmeticDownToTheBoardsPower) {
-  EXPECT_EQ(program_time(replayed_).ranks[0].board.speed, 1);
+TracedRank rank_of_products() {
   TracedRank busy(0, 1);
   for (int i = 0; i < 20; ++i) {
     busy.compute(0, 0);
@@ -49,7 +47,13 @@ TEST_F(ProgramTimeTest, SlowsArithmeticDownToTheBoardsPower) {
                                         .shapes = {{1, 8192, 8192, 8192}},
                                         .flops = 2.0 * 8192 * 8192 * 8192};
   }
-  const std::vector<RankProfile> profiles = {busy.profile};
+  return busy;
+}
+
+// Products without a pause need more than the board gives; beside a longer collective they do not.
+TEST_F(ProgramTimeTest, SlowsArithmeticDownToTheBoardsPower) {
+  EXPECT_EQ(program_time(replayed_).ranks[0].board.speed, 1);
+  const std::vector<RankProfile> profiles = {rank_of_products().profile};
   const auto rate_on = [&](const char* gpu, double& speed) {
     const ProgramTime time = program_time(
         ProgramReplay(profiles, {.gpu = *find_gpu(gpu), .fabric = fabric_of(h100_cluster(1))}));
@@ -64,6 +68,24 @@ TEST_F(ProgramTimeTest, SlowsArithmeticDownToTheBoardsPower) {
   EXPECT_LT(at_500, at_700);
   rate_on("a100-sxm-80", unknown);
   EXPECT_EQ(unknown, 1);
+}
+
+// 20 products take 33 ms. What a board does not take in a second it cannot take a second later.
+TEST_F(ProgramTimeTest, AWaitOfSecondsSparesProductsNothing) {
+  const auto speed_with = [&](double seconds) {
+    TracedRank rank = rank_of_products();
+    constexpr double kBytesOfASecond = 28 * 3.71e9;
+    rank.host_waits_for_device();
+    rank.host_updates(static_cast<int64_t>(seconds * kBytesOfASecond), true);
+    const std::vector<RankProfile> profiles = {rank.profile};
+    const ProgramReplay replay(profiles, {.gpu = gpu_, .fabric = fabric_of(h100_cluster(1))});
+    EXPECT_GT(replay.iteration_seconds(), seconds);
+    return program_time(replay).ranks[0].board.speed;
+  };
+  const double without = speed_with(0);
+  EXPECT_LT(without, 0.95);
+  EXPECT_EQ(speed_with(0.03), 1);
+  EXPECT_NEAR(speed_with(2), without, 0.01);
 }
 
 TEST_F(ProgramTimeTest, ListsWhatIsNotPriced) {

@@ -259,8 +259,10 @@ TEST(OperatorSeconds, OfAttentionReadTheWidthsOfKeysAndValues) {
 }
 
 TEST(GpuRates, AreShownForTheModelsOwnHeads) {
-  const Plan plan =
-      small_plan({{"model", {{"multi_latent_attention", true}, {"position_embedding", "rope"}}}});
+  const Plan plan = small_plan({{"model",
+                                 {{"multi_latent_attention", true},
+                                  {"position_embedding", "rope"},
+                                  {"attention_dropout", 0}}}});
   const auto terms = compute_target(plan, *find_gpu("h200-sxm"), nullptr)
                          .rates()
                          .terms(Dtype::kBf16, /*flash=*/true);

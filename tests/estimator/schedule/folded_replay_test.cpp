@@ -45,6 +45,8 @@ void expect_same(const std::array<ScheduleReplay, kVariants>& folded,
     for (std::size_t s = 0; s < whole[i].stages.size(); ++s) {
       EXPECT_NEAR(folded[i].stages[s].end_seconds, whole[i].stages[s].end_seconds, close);
       EXPECT_NEAR(folded[i].stages[s].busy_seconds, whole[i].stages[s].busy_seconds, close);
+      EXPECT_NEAR(
+          folded[i].stages[s].long_wait_seconds, whole[i].stages[s].long_wait_seconds, close);
     }
     for (std::size_t c = 0; c < whole[i].gradients_ready_seconds.size(); ++c) {
       EXPECT_NEAR(folded[i].gradients_ready_seconds[c], whole[i].gradients_ready_seconds[c], close);
@@ -65,9 +67,11 @@ TEST(FoldedReplay, OfStagesAsModelsHaveThemIsTheWholeReplay) {
     for (const double last : {0.0, 0.05, 0.4}) {
       for (const bool overlap_sends : {false, true}) {
         const DurationVariants variants = model_like(shape, 0.1, last);
-        const auto folded = replay_folded(shape, variants, overlap_sends);
+        const auto folded = replay_folded(shape, variants, {.overlap_sends = overlap_sends});
         ASSERT_TRUE(folded) << shape.stages << " stages, " << shape.chunks << " chunks, " << last;
-        expect_same(*folded, replay_variants(make_schedule(shape), variants, overlap_sends));
+        expect_same(
+            *folded,
+            replay_variants(make_schedule(shape), variants, {.overlap_sends = overlap_sends}));
       }
     }
   }
@@ -78,9 +82,11 @@ TEST(FoldedReplay, OfSlowTransfersIsTheWholeReplay) {
   for (const ScheduleShape& shape : {ScheduleShape{k1f1b, 4, 400}, ScheduleShape{k1f1b, 8, 256}}) {
     for (const bool overlap_sends : {false, true}) {
       const DurationVariants variants = model_like(shape, 0.1, 0.2, 0.9);
-      const auto folded = replay_folded(shape, variants, overlap_sends);
+      const auto folded = replay_folded(shape, variants, {.overlap_sends = overlap_sends});
       ASSERT_TRUE(folded);
-      expect_same(*folded, replay_variants(make_schedule(shape), variants, overlap_sends));
+      expect_same(
+          *folded,
+          replay_variants(make_schedule(shape), variants, {.overlap_sends = overlap_sends}));
     }
   }
 }
@@ -100,10 +106,12 @@ TEST(FoldedReplay, OfStagesOfAnyTimeIsTheWholeReplayOrNone) {
           variant[c].backward_seconds = backward;
         }
       }
-      const auto folded = replay_folded(shape, variants, round % 2 == 0);
+      const auto folded = replay_folded(shape, variants, {.overlap_sends = round % 2 == 0});
       if (!folded) continue;
       ++found;
-      expect_same(*folded, replay_variants(make_schedule(shape), variants, round % 2 == 0));
+      expect_same(
+          *folded,
+          replay_variants(make_schedule(shape), variants, {.overlap_sends = round % 2 == 0}));
     }
   }
   EXPECT_GT(found, 40);
@@ -114,7 +122,7 @@ TEST(FoldedReplay, OfStagesOfAnyTimeIsTheWholeReplayOrNone) {
 TEST(FoldedReplay, WaitsForTheParametersOnce) {
   const std::vector<ChunkDuration> duration = {
       {.forward_seconds = 0.7, .backward_seconds = 1.9, .parameters_ready_seconds = 5}};
-  for (const auto& replay : replay_shape({k1f1b, 1, 40}, {duration, duration, duration}, true)) {
+  for (const auto& replay : replay_shape({k1f1b, 1, 40}, {duration, duration, duration}, {})) {
     EXPECT_NEAR(replay.end_seconds(), 5 + 40 * 2.6, 1e-9);
   }
 }
@@ -177,10 +185,11 @@ TEST(FoldedReplay, OfAnyScheduleAndAnyTimesIsTheWholeReplay) {
   for (int round = 0; round < 2000; ++round) {
     const ScheduleShape shape = any_shape(random);
     const DurationVariants variants = any_durations(shape, random);
-    const bool overlap_sends = random() % 2 == 0;
-    folded += replay_folded(shape, variants, overlap_sends).has_value();
-    expect_same(replay_shape(shape, variants, overlap_sends),
-                replay_variants(make_schedule(shape), variants, overlap_sends));
+    const ReplayOptions options{.overlap_sends = random() % 2 == 0,
+                                .long_wait_seconds = static_cast<double>(random() % 3)};
+    folded += replay_folded(shape, variants, options).has_value();
+    expect_same(replay_shape(shape, variants, options),
+                replay_variants(make_schedule(shape), variants, options));
     ASSERT_FALSE(HasFailure()) << to_string(shape.kind) << ", " << shape.stages << " stages, "
                                << shape.chunks << " chunks, " << shape.micro_batches
                                << " micro-batches, round " << round;
@@ -192,9 +201,9 @@ TEST(FoldedReplay, LeavesNothingOutOfShortStepsAndOtherSchedules) {
   for (const ScheduleShape& shape :
        {ScheduleShape{k1f1b, 8, 32}, ScheduleShape{ScheduleKind::kGpipe, 4, 400}}) {
     const DurationVariants variants = model_like(shape, 0, 0);
-    EXPECT_FALSE(replay_folded(shape, variants, true));
-    expect_same(replay_shape(shape, variants, true),
-                replay_variants(make_schedule(shape), variants, true));
+    EXPECT_FALSE(replay_folded(shape, variants, {}));
+    expect_same(replay_shape(shape, variants, {}),
+                replay_variants(make_schedule(shape), variants, {}));
   }
 }
 

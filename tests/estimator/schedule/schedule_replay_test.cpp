@@ -239,7 +239,7 @@ TEST(ScheduleReplay, OfVariantsIsThatOfEachAlone) {
     variants[2][0].send_forward_seconds = 0;
     for (const bool overlap_sends : {false, true}) {
       const PipelineSchedule schedule = make_schedule(shape);
-      const auto replays = replay_variants(schedule, variants, overlap_sends);
+      const auto replays = replay_variants(schedule, variants, {.overlap_sends = overlap_sends});
       for (std::size_t i = 0; i < kVariants; ++i) {
         const ScheduleReplay alone = replay_schedule(schedule, variants[i], {overlap_sends});
         EXPECT_EQ(replays[i].gradients_ready_seconds, alone.gradients_ready_seconds);

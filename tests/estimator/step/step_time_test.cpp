@@ -41,6 +41,22 @@ TEST(StepTime, OfEqualStagesIsTheScheduleAndItsBubble) {
   EXPECT_NEAR(time.bubble_seconds, 9, 1e-9);
 }
 
+// Forwards of 1 s and backwards of 2: the last stage waits 3 s for its first forward, and at the
+// end 6 s for the backwards of the others; the first one three times for 3 s at the end, and before
+// its first backward for what the three behind it do.
+TEST(StepTime, TellsTheLongWaitsOfEachStage) {
+  const Plan plan = pipeline_plan();
+  const std::vector<StageTime> stages(4, stage(1, 2));
+  const auto waits = [&](double at_least) {
+    return play_step(plan, ParallelLayout(plan.parallelism), fabric_of(plan), stages, at_least)
+        .long_wait_seconds;
+  };
+  for (const double seconds : waits(0)) EXPECT_NEAR(seconds, 9, 1e-9);
+  for (const double seconds : waits(100)) EXPECT_EQ(seconds, 0);
+  EXPECT_NEAR(waits(3)[3], 9, 1e-9);
+  EXPECT_NEAR(waits(5)[3], 6, 1e-9);
+}
+
 // All stages wait for the first one.
 TEST(StepTime, TheFirstMicroBatchTakesLongerOnce) {
   std::vector<StageTime> stages(4, stage(1, 2));
