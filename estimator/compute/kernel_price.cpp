@@ -31,8 +31,7 @@ struct SlowKernels {
   bool holds_for(const OperatorRecord& kernel,
                  std::optional<Framework> of,
                  std::string_view launch) const {
-    const bool is_of_program = !of;
-    return (!measured_on || is_of_program) && (!kernels || contains(*kernels, kernel.name)) &&
+    return (!kernels || contains(*kernels, kernel.name)) &&
            (!launched || launch.find(*launched) != launch.npos) &&
            (!frameworks || (of && contains(*frameworks, *of))) && (!strided || kernel.is_strided) &&
            (!width_at_most || is_narrow(kernel)) && (!dtypes || contains(*dtypes, kernel.dtype)) &&
@@ -60,9 +59,7 @@ void visit_fields(Visitor& visit, SlowKernels& row) {
         row.channel_elements_per_second,
         "of a kernel that gives each channel of the first input, [samples, channels, ...], to one "
         "block: elements of a block; empty: no such");
-  visit("measured_on",
-        row.measured_on,
-        "the GPU of which it is the share, with today's torch: for programs; empty: any");
+  visit("measured_on", row.measured_on, "the GPU of which it is the share; empty: any");
   visit("source", row.source, "where it was read");
 }
 
@@ -140,25 +137,26 @@ OperatorRecord as_one(const OperatorRecord& product, int64_t count) {
   return all;
 }
 
-}  // namespace
-
-double memory_share(const OperatorRecord& kernel,
-                    std::optional<Framework> framework,
-                    const Gpu& gpu,
-                    std::string_view launched) {
-  const SlowKernels* row = find_row(kernel, framework, launched);
-  return row == nullptr ? 1 : share_on(gpu, *row);
-}
-
-double channel_seconds(const OperatorRecord& kernel, std::string_view launched) {
-  const SlowKernels* row = find_row(kernel, std::nullopt, launched);
-  if (row == nullptr || !row->channel_elements_per_second || kernel.shapes.empty()) return 0;
+/// 0: it gives no channels to blocks.
+double channel_seconds(const OperatorRecord& kernel, const SlowKernels& row) {
+  if (!row.channel_elements_per_second || kernel.shapes.empty()) return 0;
   const std::vector<int64_t>& sizes = kernel.shapes[0];
   double elements = 1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (i != 1) elements *= static_cast<double>(sizes[i]);
   }
-  return elements / *row->channel_elements_per_second;
+  return elements / *row.channel_elements_per_second;
+}
+
+}  // namespace
+
+MemoryBound memory_bound(const OperatorRecord& kernel,
+                         std::optional<Framework> framework,
+                         const Gpu& gpu,
+                         std::string_view launched) {
+  const SlowKernels* row = find_row(kernel, framework, launched);
+  if (row == nullptr) return {};
+  return {.memory_share = share_on(gpu, *row), .least_seconds = channel_seconds(kernel, *row)};
 }
 
 OperatorPrice kernel_price(const OperatorRecord& kernel,
@@ -166,8 +164,10 @@ OperatorPrice kernel_price(const OperatorRecord& kernel,
                            const ComputeTarget& target) {
   const int64_t count = group_of(kernel, target);
   if (count == 1) {
-    return operator_price(
-        kernel, rates, target.dtype, memory_share(kernel, target.framework, target.gpu));
+    return operator_price(kernel,
+                          rates,
+                          target.dtype,
+                          memory_bound(kernel, target.framework, target.gpu).memory_share);
   }
   const auto group = static_cast<double>(count);
   OperatorRecord all = as_one(kernel, count);

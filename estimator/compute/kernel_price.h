@@ -13,20 +13,23 @@
 
 namespace estimator {
 
-/// The share of the memory's rate that the kernel reaches on the GPU. `framework` is the plan's, if
-/// a plan was run: some rows hold only for what it ran on. `launched` is the name of the kernel
-/// that the operator launched, if that is known. What a kernel needs beyond the time of its memory
-/// is work of the multiprocessors: on a GPU with another memory it takes as long, on one with other
-/// multiprocessors the longer the fewer they are.
-double memory_share(const OperatorRecord& kernel,
-                    std::optional<Framework> framework,
-                    const Gpu& gpu,
-                    std::string_view launched = {});
+/// What bounds a kernel of PyTorch or of a framework that moves memory.
+struct MemoryBound {
+  /// Of the memory's rate. What a kernel needs beyond the time of its memory is work of the
+  /// multiprocessors: on a GPU with another memory it takes as long, on one with other
+  /// multiprocessors the longer the fewer they are.
+  double memory_share = 1;
+  /// Of one that gives each channel to one block: with few channels most multiprocessors are idle.
+  /// A block of another GPU is taken to be as fast. 0: it is none of these.
+  double least_seconds = 0;
+};
 
-/// At least how long a kernel of a program takes that gives each channel to one block: with few
-/// channels most multiprocessors are idle. 0: it is none of these. A block of another GPU is taken
-/// to be as fast.
-double channel_seconds(const OperatorRecord& kernel, std::string_view launched);
+/// `framework` is the plan's, if a plan was run: some rows hold only for what it ran on. `launched`
+/// is the name of the kernel that the operator launched, if that is known.
+MemoryBound memory_bound(const OperatorRecord& kernel,
+                         std::optional<Framework> framework,
+                         const Gpu& gpu,
+                         std::string_view launched = {});
 
 /// The products of a rank's experts that TransformerEngine issues in one call run side by side.
 /// Then it is one product's part of the time of all.

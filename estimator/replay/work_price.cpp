@@ -179,10 +179,11 @@ class PriceList {
                                  : is_attention(record) ? WorkClass::kAttention
                                  : is_matmul(record)    ? WorkClass::kProducts
                                                         : WorkClass::kMemoryBound;
-    const double share = memory_share(record, std::nullopt, rates_.gpu(), work.name);
-    const double seconds =
-        std::max(operator_price(as_batch_of_groups(record), rates_, Dtype::kBf16, share).seconds,
-                 channel_seconds(record, work.name) * rates_.slowdown());
+    const MemoryBound bound = memory_bound(record, std::nullopt, rates_.gpu(), work.name);
+    const OperatorPrice price =
+        operator_price(as_batch_of_groups(record), rates_, Dtype::kBf16, bound.memory_share);
+    const double least = bound.least_seconds * rates_.slowdown() + rates_.launch().kernel_seconds;
+    const double seconds = std::max(price.seconds, least);
     const double slowdown =
         work_class == WorkClass::kAttention
             ? attention_slowdown(record.name, {.mask = work.has_mask, .dropout = work.has_dropout})
