@@ -1,5 +1,7 @@
 #include "estimator/what_if/scaling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -127,11 +129,7 @@ std::optional<double> PowerLaw::reaches(double y) const {
 
 std::optional<PowerLaw> fit_power_law(const std::vector<double>& x, const std::vector<double>& y) {
   if (x.size() < 2 || !changes(y) || !has_one_direction(x, y)) return std::nullopt;
-  if (x.size() == 2) {
-    if (!(y[0] > 0 && y[1] > 0)) return std::nullopt;
-    const double exponent = std::log(y[1] / y[0]) / std::log(x[1] / x[0]);
-    return PowerLaw{0, y[0] / std::pow(x[0], exponent), exponent};
-  }
+  if (x.size() == 2) return as_power_law(fit_line(x, y, 1), 1);
   const double best = best_exponent(x, y);
   const double whole = std::round(best);
   const double exponent = is_near(best, whole) && is_as_good(x, y, whole) ? whole : best;
@@ -143,8 +141,9 @@ std::string scaling_words(const std::vector<double>& x,
                           const std::optional<PowerLaw>& law) {
   if (!law) return changes(y) ? "up and down" : "constant";
   const std::vector<double> sorted = in_order_of(x, y);
-  return sorted.back() > sorted.front() ? words_of_growth(law->exponent)
-                                        : words_of_fall(law->exponent);
+  const bool grows = sorted.back() > sorted.front();
+  if (x.size() == 2) return fmt::format("{}; a third value says how", grows ? "grows" : "falls");
+  return grows ? words_of_growth(law->exponent) : words_of_fall(law->exponent);
 }
 
 }  // namespace estimator

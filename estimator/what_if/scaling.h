@@ -18,14 +18,14 @@ struct PowerLaw {
 };
 
 /// The law through the points, of which two or more are needed, with x > 0 and all different. Two
-/// points have an exponent without an offset (the slope between their logarithms). Of three or more
+/// points have a straight line, which is good between them alone. Of three or more
 /// the exponent from -3 to 4 is taken that leaves the least squares of y, or a whole one beside it
 /// if the points lie within 2 % of their range from its law. Empty if y does not always grow or
 /// always fall, or changes by less than 2 %.
 std::optional<PowerLaw> fit_power_law(const std::vector<double>& x, const std::vector<double>& y);
 
-/// "linear", "between linear and quadratic", "levels off", "falls as the inverse", ...; "constant"
-/// or "up and down" where no law fits.
+/// "linear", "between linear and quadratic", "levels off", "falls as the inverse", ...; "grows"
+/// or "falls" where two points do not say how; "constant" or "up and down" where no law fits.
 std::string scaling_words(const std::vector<double>& x,
                           const std::vector<double>& y,
                           const std::optional<PowerLaw>& law);

@@ -75,7 +75,7 @@ SweepScaling scaling_along(const std::string& flag,
                        .others = line.others,
                        .quantity = quantity,
                        .words = scaling_words(line.x, y, law)};
-  if (!law) return scaling;
+  if (!law || line.x.size() == 2) return scaling;
   scaling.exponent = law->exponent;
   scaling.offset = law->offset;
   scaling.factor = law->factor;

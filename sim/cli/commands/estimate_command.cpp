@@ -104,10 +104,12 @@ void write_profiles(const std::string& folder,
   }
 }
 
-/// Whether to run what --advice asks for.
-bool wants_advice(const EstimateOptions& options, const estimator::Verdict& verdict) {
+/// Whether to run what --advice asks for. Where the state alone needs more GPUs no change helps.
+bool wants_advice(const EstimateOptions& options, const ClusterResult& result) {
   if (options.no_advice || options.advice == "never" || !options.job.runs_ranks()) return false;
-  return options.advice == "always" || !verdict.fits();
+  if (options.advice == "always") return true;
+  return !result.estimate.verdict.fits() &&
+         !result.estimate.lacks_gpus(result.input.plan.world_size());
 }
 
 void check_advice(const EstimateOptions& options) {
@@ -328,7 +330,7 @@ ExitCode run_estimate(const EstimateOptions& options, const Environment& environ
   }
   ClusterResult result = options.job.run(environment);
   write_profiles(options.keep_profiles, result.profiles);
-  if (wants_advice(options, result.estimate.verdict)) {
+  if (wants_advice(options, result)) {
     result.estimate.advice = estimator::advise(
         result.input.spec, result.estimate, options.job.runner(result.input.plan, environment));
   }

@@ -63,11 +63,16 @@ Page sweep_page(const std::vector<estimator::Plan>& plans, const estimator::Swee
   return page;
 }
 
+std::string words_of_best(const Search& search) {
+  const std::string& flags = search.best.front().flags;
+  return flags.empty() ? "what was given, without further flags" : flags;
+}
+
 Page search_page(const std::vector<estimator::Plan>& plans, const Search& search) {
   Page page{.command = "onerank search",
             .title = title_of(plans),
             .verdict = search.best.empty() ? "None of the layouts surely fits."
-                                           : "The fastest that fits: " + search.best.front().flags,
+                                           : "The fastest that fits: " + words_of_best(search),
             .headlines = headlines_of_search(search)};
   page.outcome = search.best.empty() ? estimator::Fit::kDoesNotFit : estimator::Fit::kFits;
   page.sections.push_back(
