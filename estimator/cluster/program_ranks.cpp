@@ -10,6 +10,7 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
+#include "estimator/base/stable_hash.h"
 #include "estimator/base/units.h"
 #include "estimator/replay/trace_replay.h"
 
@@ -153,6 +154,13 @@ std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& 
   return {};
 }
 
+std::optional<int64_t> drawn_rank(int64_t world_size) {
+  constexpr int64_t kFirstAndLast = 2;
+  if (world_size <= kFirstAndLast) return std::nullopt;
+  const uint64_t lot = stable_hash(std::to_string(world_size));
+  return 1 + static_cast<int64_t>(lot % static_cast<uint64_t>(world_size - kFirstAndLast));
+}
+
 std::vector<int64_t> ranks_to_run_next(const std::vector<RankProfile>& profiles,
                                        int64_t world_size,
                                        int64_t most) {
@@ -162,25 +170,31 @@ std::vector<int64_t> ranks_to_run_next(const std::vector<RankProfile>& profiles,
     if (static_cast<int64_t>(ranks.size()) > left) ranks.resize(static_cast<std::size_t>(left));
     return ranks;
   };
-  const int64_t last = world_size - 1;
-  std::set<int64_t> asked = {0, last};
+  std::set<int64_t> probes = {world_size - 1};
+  if (const auto drawn = drawn_rank(world_size)) probes.insert(*drawn);
+  const auto is_probe = [&](const RankProfile& profile) { return probes.contains(profile.rank); };
+  std::set<int64_t> asked = probes;
+  asked.insert(0);
   std::string why;
   if (!profiles.empty() && ranks_to_replay(profiles, why).empty()) {
     const std::vector<const RankProfile*> all = traced(profiles);
     std::vector<const RankProfile*> known = all;
-    std::erase_if(known, [&](const RankProfile* rank) { return rank->rank == last; });
+    std::erase_if(known, [&](const RankProfile* rank) { return is_probe(*rank); });
     asked.merge(members_waited_for(missing_peers(known)));
     if (without(asked, run).empty()) asked.merge(members_waited_for(missing_peers(all)));
   }
   if (const auto ranks = without(asked, run); !ranks.empty()) return limited(ranks);
-  const RankProfile* const probe = &*std::find_if(
-      profiles.begin(), profiles.end(), [&](const auto& profile) { return profile.rank == last; });
-  const bool is_like_another =
+  const auto is_like_no_other = [&](const RankProfile& probe) {
+    return std::none_of(profiles.begin(), profiles.end(), [&](const RankProfile& profile) {
+      return &profile != &probe && are_alike(profile, probe);
+    });
+  };
+  const bool is_new_kind =
       std::any_of(profiles.begin(), profiles.end(), [&](const RankProfile& profile) {
-        return &profile != probe && are_alike(profile, *probe);
+        return is_probe(profile) && is_like_no_other(profile);
       });
   const int64_t middle = world_size / 2;
-  if (!is_like_another && run.count(middle) == 0) return limited({middle});
+  if (is_new_kind && run.count(middle) == 0) return limited({middle});
   return {};
 }
 

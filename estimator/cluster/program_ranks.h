@@ -1,6 +1,8 @@
 // Which ranks of a program have to be run, and which of those that were run are replayed together.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +21,14 @@ bool are_alike(const RankProfile& a, const RankProfile& b);
 std::vector<const RankProfile*> ranks_to_replay(const std::vector<RankProfile>& profiles,
                                                 std::string& why);
 
+/// One of the ranks between the first and the last, drawn by lot; always the same of a world size.
+/// Empty if there is none.
+std::optional<int64_t> drawn_rank(int64_t world_size);
+
 /// The ranks to be run after those of `profiles`, in ascending order; empty when these are enough.
-/// First rank 0 and the last rank, which has another place along every axis; then everyone for whom
-/// rank 0 waits. If the last is like none of these, those that it waits for are run, and one rank
-/// in the middle. No more than `most` ranks are asked for in all.
+/// First rank 0 and two probes: the last rank, which has another place along every axis, and the
+/// drawn one; then everyone for whom rank 0 waits. If a probe is like none of these, those that it
+/// waits for are run, and one rank in the middle. No more than `most` ranks are asked for in all.
 std::vector<int64_t> ranks_to_run_next(const std::vector<RankProfile>& profiles,
                                        int64_t world_size,
                                        int64_t most);

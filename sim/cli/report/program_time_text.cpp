@@ -148,6 +148,17 @@ std::string board_text(const ProgramTime& time) {
       board.speed == 1 ? "full speed" : fmt::format("{:.0f} % of full speed", 100 * board.speed));
 }
 
+/// "" where every rank was run.
+std::string stand_in_text(const estimator::ProgramEstimate& estimate) {
+  const auto run = std::ssize(estimate.ranks);
+  if (run >= estimate.world_size) return "";
+  const int64_t first = estimate.ranks.front().representative_rank;
+  return fmt::format("{} for all {}, whose work may differ\n",
+                     run == 1 ? fmt::format("  rank {} alone was run, and stands", first)
+                              : fmt::format("  the {} ranks that were run stand", run),
+                     with_commas(estimate.world_size));
+}
+
 }  // namespace
 
 std::vector<TitledTable> program_time_tables(const ProgramTime& time) {
@@ -157,7 +168,7 @@ std::vector<TitledTable> program_time_tables(const ProgramTime& time) {
 std::string program_time_text(const estimator::ProgramEstimate& estimate) {
   const ProgramTime& time = *estimate.time;
   return flops_text(estimate) + throughput_text_of(*estimate.throughput) + board_text(time) +
-         tables_in(program_time_tables(time)) +
+         tables_in(program_time_tables(time)) + stand_in_text(estimate) +
          weak_prices_text("priced by the memory that the kernels were given",
                           time.priced_by_memory,
                           time.iteration_seconds) +

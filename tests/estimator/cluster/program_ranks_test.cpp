@@ -39,19 +39,24 @@ std::vector<int64_t> next(const std::vector<RankProfile>& profiles) {
   return ranks_to_run_next(profiles, 16, 64);
 }
 
-TEST(ProgramRanks, OfDataRanksAreTheFirstAndAProbe) {
-  EXPECT_THAT(next({}), ElementsAre(0, 15));
+constexpr int64_t kDrawn = 9;  // of 16
+
+TEST(ProgramRanks, OfDataRanksAreTheFirstAndTwoProbes) {
+  ASSERT_EQ(drawn_rank(16), kDrawn);
+  EXPECT_THAT(next({}), ElementsAre(0, kDrawn, 15));
   EXPECT_THAT(ranks_to_run_next({}, 1, 64), ElementsAre(0));
-  EXPECT_THAT(next({data_rank(0), data_rank(15)}), IsEmpty());
+  EXPECT_THAT(ranks_to_run_next({}, 2, 64), ElementsAre(0, 1));
+  EXPECT_THAT(next({data_rank(0), data_rank(kDrawn), data_rank(15)}), IsEmpty());
 }
 
-TEST(ProgramRanks, GoOnWhereTheProbeIsLikeNoOther) {
-  EXPECT_THAT(next({data_rank(0), data_rank(15, 2)}), ElementsAre(8));
-  EXPECT_THAT(next({data_rank(0), data_rank(15, 2), data_rank(8)}), IsEmpty());
+TEST(ProgramRanks, GoOnWhereAProbeIsLikeNoOther) {
+  EXPECT_THAT(next({data_rank(0), data_rank(kDrawn), data_rank(15, 2)}), ElementsAre(8));
+  EXPECT_THAT(next({data_rank(0), data_rank(kDrawn, 2), data_rank(15)}), ElementsAre(8));
+  EXPECT_THAT(next({data_rank(0), data_rank(8), data_rank(kDrawn), data_rank(15, 2)}), IsEmpty());
 }
 
-TEST(ProgramRanks, OfAPipelineAreItsStagesAndAProbe) {
-  std::vector<RankProfile> profiles = {stage_rank(0), stage_rank(15)};
+TEST(ProgramRanks, OfAPipelineAreItsStagesAndTwoProbes) {
+  std::vector<RankProfile> profiles = {stage_rank(0), stage_rank(kDrawn), stage_rank(15)};
   EXPECT_THAT(next(profiles), ElementsAre(4, 8, 12));
   for (const int64_t rank : {4, 8, 12}) profiles.push_back(stage_rank(rank));
   EXPECT_THAT(next(profiles), IsEmpty());
