@@ -170,6 +170,7 @@ std::string obstacle_to_composition(const Plan& plan) {
   }
   if (plan.training.empty_unused_memory_level > 0) return "it gives back memory in each iteration";
   if (plan.training.optimizer_cpu_offload) return "its optimizer is offloaded";
+  if (plan.torch_pipeline()) return "its stages have a buffer for each micro-batch";
   if (traits_of(plan.training.framework).whole_parameters) {
     return "its framework shares whole parameters among data ranks";
   }

@@ -158,11 +158,22 @@ FrameworkTraits torchtitan() {
       .fully_sharded = true,
       .experts = true,
       .stacked_experts = true,
+      .overlapped_sends = false,  // _step_microbatches() of Schedule1F1B waits for them
+      .torch_pipeline = true,
       .notes = {
           "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "
           "and reduction in fp32; each layer is a unit, and so are embedding and head",
           "attention is cuDNN's kernel, and flash where that is not for the heads or not "
           "deterministic (models/attention.py of v0.2.2); versions of 2024: --attention flash",
+          "pipelines are torch.distributed.pipelining's (stage.py and schedules.py of torch 2.11): "
+          "layers are dealt as generate_llm_fqn_per_model_part does, a stage has two buffers for "
+          "each micro-batch that stay, and the tokens and labels of the whole batch, and 1F1B "
+          "holds "
+          "the last output or logits until the next ones are there; under FSDP2 units stay "
+          "gathered "
+          "and gradients whole, in fp32, until the last micro-batch, and a step with a pipeline "
+          "has "
+          "one batch of micro-batches (training.local_batch_size)",
           "embedding and [norm, output] are units of their own also where they have one weight "
           "(tie_embeddings), which both gather and reduce",
           "without FSDP all parameters, gradients and AdamW's state have the plan's dtype "

@@ -123,6 +123,7 @@ struct FrameworkTraits {
   bool mask_in_dataloader = false;
   bool single_messages = false;
   bool stages_by_cost = false;
+  bool torch_pipeline = false;
   bool latent_attention = false;
   bool multi_token_prediction = false;
   bool parallel_residual = false;
@@ -297,6 +298,10 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.stages_by_cost,
         "layers are divided among stages by the cost of their matrix products, including those of "
         "the head");
+  visit("torch_pipeline",
+        traits.torch_pipeline,
+        "stages are those of torch.distributed.pipelining, and embedding and head count as a layer "
+        "each where layers are dealt to them");
   visit("latent_attention", traits.latent_attention, "attention may be multi-latent");
   visit("multi_token_prediction",
         traits.multi_token_prediction,

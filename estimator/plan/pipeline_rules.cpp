@@ -102,6 +102,12 @@ void check_interleaving(Rules& rules) {
                                     p.overlap_p2p_communication),
                 p.pipeline == 2 ? "leave overlap_p2p_communication on, or use virtual_stages 1"
                                 : "use virtual_stages 1");
+}
+
+/// Of Megatron-LM's groups.
+void check_groups(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const ParallelConfig& p = plan.parallelism;
   if (!p.data.is_known())
     return;  // the world does not fit the degrees, which is a problem of its own
   if (plan.global_batch_size() % (plan.training.micro_batch_size * p.data) != 0) return;  // too
@@ -130,6 +136,53 @@ void check_interleaving(Rules& rules) {
         "training.global_batch_size",
         multiples_near(group * plan.training.micro_batch_size * p.data,
                        plan.global_batch_size())}});
+}
+
+/// The conditions of torch.distributed.pipelining (Schedule1F1B and ScheduleInterleaved1F1B in
+/// schedules.py of torch 2.11).
+void check_torch_schedule(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const ParallelConfig& p = plan.parallelism;
+  if (!p.data.is_known()) return;  // the world does not fit the degrees
+  const int64_t samples = plan.training.micro_batch_size * p.data;
+  if (plan.global_batch_size() % samples != 0) return;  // a problem of its own
+  const int64_t micro_batches = plan.micro_batches();
+  const auto require = [&](bool holds, const std::string& what) {
+    rules.require(holds,
+                  what,
+                  fmt::format("{} micro-batches, parallelism.pipeline = {}, virtual_stages = {}",
+                              micro_batches,
+                              p.pipeline,
+                              p.virtual_stages),
+                  "use a multiple of the stages",
+                  {{"a global batch (--gbs) of {}",
+                    "training.global_batch_size",
+                    multiples_near(p.pipeline * samples, plan.global_batch_size())}});
+  };
+  const bool is_gpipe = p.pipeline_schedule == ScheduleKind::kGpipe;
+  require(is_gpipe || micro_batches >= p.pipeline,
+          "PyTorch's 1f1b needs at least as many micro-batches as stages");
+  if (p.virtual_stages == 1 || micro_batches < p.pipeline) return;
+  require(
+      micro_batches % (micro_batches / p.pipeline) == 0,
+      "PyTorch's interleaved schedule wants rounds of equally many micro-batches, as many rounds "
+      "as the micro-batches have stages in them");
+}
+
+/// What TorchTitan cannot divide into stages.
+void check_torch_stages(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const ParallelConfig& p = plan.parallelism;
+  rules.require(!plan.model.tie_embeddings,
+                "TorchTitan does not divide a model with tied embeddings into stages",
+                fmt::format("model.tie_embeddings, parallelism.pipeline = {}", p.pipeline),
+                "use one stage, or --untie-embeddings-and-output-weights");
+  rules.require(!p.microbatch_group_size_per_virtual_stage.has_value(),
+                "PyTorch's interleaved schedule chooses the size of its rounds by itself",
+                "parallelism.microbatch_group_size_per_virtual_stage, "
+                "training.framework = torchtitan",
+                "leave it out");
+  check_torch_schedule(rules);
 }
 
 /// What Megatron-LM moves into the warm-up and the flush of a pipeline, with its own conditions
@@ -179,6 +232,11 @@ void check_pipeline(Rules& rules) {
   check_flush(rules);
   p.layers_per_stage.empty() ? check_even_layers(rules) : check_given_layers(rules);
   if (p.virtual_stages > 1) check_interleaving(rules);
+  if (rules.plan().torch_pipeline()) {
+    check_torch_stages(rules);
+  } else if (p.virtual_stages > 1) {
+    check_groups(rules);
+  }
 }
 
 void check_schedule(Rules& rules) {

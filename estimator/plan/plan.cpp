@@ -206,6 +206,10 @@ bool Plan::fully_sharded() const {
   return parallelism.divides_gradients() && !traits_of(training.framework).deepspeed_engine;
 }
 
+bool Plan::torch_pipeline() const {
+  return parallelism.pipeline > 1 && traits_of(training.framework).torch_pipeline;
+}
+
 int64_t Plan::micro_batches() const {
   return global_batch_size() / (training.micro_batch_size * data_parallel_size());
 }

@@ -347,6 +347,8 @@ struct Plan {
   }
   /// Whether the plan uses FSDP2, in which each data rank keeps a part of every parameter.
   bool fully_sharded() const;
+  /// Whether its stages are those of torch.distributed.pipelining.
+  bool torch_pipeline() const;
   int64_t micro_batches() const;
   int64_t sequence_length() const { return training.sequence_length; }
   int64_t global_batch_size() const { return training.global_batch_size; }

@@ -4,6 +4,7 @@
 
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/attention_choice.h"
+#include "estimator/plan/dealt_layers.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/plan_rules.h"
 
@@ -129,6 +130,10 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   if (traits_of(t.framework).stages_by_cost && p.layers_per_stage.empty() && p.pipeline > 1 &&
       p.virtual_stages == 1) {
     p.layers_per_stage = stages_by_cost(plan.model, p.pipeline);
+  }
+  if (plan.torch_pipeline() && p.layers_per_stage.empty()) {
+    p.layers_per_stage = dealt_layers(
+        {.layers = plan.model.num_layers, .pieces = product(p.pipeline, p.virtual_stages)});
   }
   if (p.tensor == 1) {  // as Megatron-LM does
     p.sequence_parallel = p.tp_comm_overlap = false;

@@ -4,7 +4,7 @@
 namespace estimator {
 namespace {
 
-/// What FSDP2 is built for here: TorchTitan's use of it, without a pipeline.
+/// What FSDP2 is built for here: TorchTitan's use of it, and that of others without a pipeline.
 void check_fsdp2(Rules& rules) {
   const Plan& plan = rules.plan();
   const ParallelConfig& p = plan.parallelism;
@@ -20,10 +20,12 @@ void check_fsdp2(Rules& rules) {
                       p.zero_stage,
                       to_string(framework)),
           "use --framework torchtitan, transformers, plain or deepspeed, or ZeRO stage 1");
-  require(p.pipeline == 1,
-          "which is not supported with a pipeline yet",
-          fmt::format("parallelism.pipeline = {}", p.pipeline),
-          "use one stage, or ZeRO stage 1");
+  require(
+      p.pipeline == 1 || plan.torch_pipeline(),
+      "which only TorchTitan's pipelines have",
+      fmt::format(
+          "parallelism.pipeline = {}, training.framework = {}", p.pipeline, to_string(framework)),
+      "use one stage, ZeRO stage 1, or --framework torchtitan");
   require(plan.training.dtype != Dtype::kFp16,
           "which has no loss scaling",
           "training.dtype = fp16",

@@ -57,13 +57,26 @@ int64_t counted_in_flight(const ScheduleShape& shape, int64_t stage) {
 
 }  // namespace
 
+namespace {
+
+/// PyTorch's interleaved schedule has as many rounds as the micro-batches have stages in them
+/// (ScheduleInterleaved1F1B in torch/distributed/pipelining/schedules.py).
+int64_t group_size(const Plan& plan) {
+  const ParallelConfig& p = plan.parallelism;
+  if (!plan.torch_pipeline()) return p.microbatch_group_size_per_virtual_stage.value_or(0);
+  const int64_t micro_batches = plan.micro_batches();
+  return micro_batches / std::max<int64_t>(1, micro_batches / p.pipeline);
+}
+
+}  // namespace
+
 ScheduleShape schedule_shape(const Plan& plan) {
   const ParallelConfig& p = plan.parallelism;
   return {.kind = p.pipeline_schedule,
           .stages = p.pipeline,
           .micro_batches = plan.micro_batches(),
           .chunks = p.virtual_stages,
-          .group_size = p.microbatch_group_size_per_virtual_stage.value_or(0),
+          .group_size = group_size(plan),
           .last_stage_defers = p.defer_embedding_wgrad_compute};
 }
 

@@ -14,10 +14,11 @@ std::string rank_run_key(const Plan& plan, int64_t rank) {
   seen["training"].erase("gradient_accumulation_steps");
   const ScheduleShape shape = schedule_shape(plan);
   const int64_t stage = ParallelLayout(plan.parallelism).coordinate(rank).pipeline;
-  return fmt::format("rank {}, {} in flight, {} to run: {}",
+  return fmt::format("rank {}, {} in flight, {} to run, buffers for {}: {}",
                      rank,
                      forwards_in_flight(shape, stage),
                      micro_batches_to_execute(shape, stage),
+                     plan.torch_pipeline() ? plan.micro_batches() : 0,
                      seen.dump());
 }
 

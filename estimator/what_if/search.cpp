@@ -92,7 +92,8 @@ std::vector<Json> numbers_of_pieces(const ModelConfig& model, int64_t most) {
 
 /// Whether the stages' layers follow from the rest.
 bool divides_by_itself(const PlanSpec& spec, const Plan& base) {
-  return spec.says(paths::kLayersPerStage) || traits_of(base.training.framework).stages_by_cost;
+  const FrameworkTraits& framework = traits_of(base.training.framework);
+  return spec.says(paths::kLayersPerStage) || framework.stages_by_cost || framework.torch_pipeline;
 }
 
 int64_t value_in(const PlanEdits& edits, const PlanSpec& spec, const char* path, int64_t usual) {

@@ -41,6 +41,12 @@ class DataParallel {
   /// Called before and after the backward of each micro-batch.
   virtual void start_backward() = 0;
   virtual void finish_backward() = 0;
+  /// Called after the last backward of a chunk, where stages are torch.distributed.pipelining's.
+  virtual void finish_chunk(int64_t /*chunk*/) {}
+  /// Such a stage with several chunks begins to gather all parameters of a chunk before it needs
+  /// them, and frees them when other chunks come first.
+  virtual void start_gathering_chunk(int64_t /*chunk*/) {}
+  virtual void free_chunk(int64_t /*chunk*/) {}
   /// Called after all backwards: begins reductions that overlap with work and have not begun.
   virtual void start_reduction() {}
   /// Called after all backwards. When it returns, every gradient is reduced.

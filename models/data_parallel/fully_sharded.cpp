@@ -90,15 +90,18 @@ FullySharded::FullySharded(FullyShardedOptions options)
 FullySharded::~FullySharded() = default;
 
 void FullySharded::add_to_unit(Parameter& parameter) {
-  const auto unit = static_cast<std::size_t>(parameter.unit);
+  if (parameter.chunk != options_.chunk) return;
+  const auto unit = static_cast<std::size_t>(parameter.unit - first_unit_);
   if (unit >= units_.size()) units_.resize(unit + 1);
   units_[unit].parameters.push_back(&parameter);
 }
 
-void FullySharded::set_parameters(ParameterStore& store, int64_t last) {
+void FullySharded::set_parameters(ParameterStore& store, const ChunkUnits& units) {
+  first_unit_ = units.first;
+  last_unit_ = static_cast<std::size_t>(units.last - units.first);
+  is_loop_ = units.is_loop;
   for (Parameter& parameter : store.all()) add_to_unit(parameter);
   for (Parameter& leaf : store.more_leaves()) add_to_unit(leaf);
-  last_unit_ = static_cast<std::size_t>(last);
   for (Unit& unit : units_) {
     unit.stays_gathered = !options_.reshard_after_forward;
     unit.is_inside = options_.experts_are_units && unit.parameters.front()->expert;
@@ -128,28 +131,65 @@ void FullySharded::plan_gathering_ahead() {
   }
 }
 
-void FullySharded::start_gathering(Unit& unit) {
-  if (unit.gathering || unit.is_whole) return;
-  unit.gathering.emplace();
-  if (!unit.group) return;
-  const at::NoGradGuard no_grad;
-  const ModuleScope module(observer(), kModule);
+/// What an all-gather of a unit reads and writes.
+struct FullySharded::GatherBuffers {
+  std::vector<at::Tensor> inputs;  ///< until the all-gather has started
+  at::Tensor whole, mine;
+};
+
+FullySharded::GatherBuffers FullySharded::gather_buffers(const Unit& unit) {
   const std::vector<at::Tensor> parts = parts_of(unit.parameters);
   const std::vector<int64_t> sizes = sizes_of(parts);
   const at::TensorOptions options = unit.parameters.front()->value.options().requires_grad(false);
   const int64_t elements = sum_of(sizes);
-  std::vector<at::Tensor> inputs;  // until the all-gather has started
-  at::Tensor mine;
+  GatherBuffers buffers;
+  buffers.inputs = cast(parts, sizes, options.dtype().toScalarType());
+  buffers.whole = at::empty({elements * unit.group->size()}, options);
+  buffers.mine = buffers.whole.narrow(0, elements * unit.group->index(), elements);
+  at::_foreach_copy_(buffers.mine.split_with_sizes(sizes), buffers.inputs);
+  return buffers;
+}
+
+/// What is done once belongs to the step that wrote the parameters, as in Megatron-LM's buffers.
+std::unique_ptr<DirectionScope> FullySharded::once_in_step() const {
+  if (!options_.gathers_once) return nullptr;
+  return std::make_unique<DirectionScope>(
+      observer(), estimator::Direction::kOptimizerStep, estimator::kNoMicroBatch, options_.chunk);
+}
+
+void FullySharded::start_gathering(Unit& unit) {
+  if (unit.gathering || unit.is_whole) return;
+  unit.gathering.emplace();
+  if (!unit.group) return;
+  const auto direction = once_in_step();
+  const at::NoGradGuard no_grad;
+  const ModuleScope module(observer(), kModule);
+  GatherBuffers buffers;
   {
     const SideStream::Scope scope(copy_in_stream_);
-    inputs = cast(parts, sizes, options.dtype().toScalarType());
-    unit.gathering->whole = at::empty({elements * unit.group->size()}, options);
-    mine = unit.gathering->whole.narrow(0, elements * unit.group->index(), elements);
-    at::_foreach_copy_(mine.split_with_sizes(sizes), inputs);
+    buffers = gather_buffers(unit);
   }
+  unit.gathering->whole = buffers.whole;
   gather_stream_.wait_for(copy_in_stream_.point());
   const SideStream::Scope scope(gather_stream_);
-  unit.group->all_gather(unit.gathering->whole, mine);
+  unit.group->all_gather(buffers.whole, buffers.mine);
+  unit.gathering->arrived = gather_stream_.point();
+}
+
+/// unshard(async_op=True) copies on the stream of the computation, which waits for the all-gather
+/// when it needs it.
+void FullySharded::start_gathering_aside(Unit& unit) {
+  if (unit.gathering || unit.is_whole) return;
+  unit.gathering.emplace();
+  if (!unit.group) return;
+  const auto direction = once_in_step();
+  const at::NoGradGuard no_grad;
+  const ModuleScope module(observer(), kModule);
+  const GatherBuffers buffers = gather_buffers(unit);
+  unit.gathering->whole = buffers.whole;
+  gather_stream_.wait_for_current();
+  const SideStream::Scope scope(gather_stream_);
+  unit.group->all_gather(buffers.whole, buffers.mine);
   unit.gathering->arrived = gather_stream_.point();
 }
 
@@ -166,6 +206,7 @@ void FullySharded::release_last_gathered() {
 
 void FullySharded::finish_gathering(Unit& unit, bool in_forward) {
   if (!unit.gathering) return;
+  const auto direction = once_in_step();
   const at::NoGradGuard no_grad;
   const ModuleScope module(observer(), kModule);
   if (in_forward) release_last_gathered();
@@ -203,7 +244,7 @@ void FullySharded::free_parameters(Unit& unit) {
 }
 
 at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body& body) {
-  const auto position = static_cast<std::size_t>(number);
+  const auto position = static_cast<std::size_t>(number - first_unit_);
   Unit& unit = units_.at(position);
   // The outermost unit that is recomputed begins a forward, and ends it (_root_pre_forward in
   // _fsdp_state.py): that of the experts, too, where the checkpoint lies inside of their layer's.
@@ -212,17 +253,18 @@ at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body
     copy_in_stream_.wait_for_current();
     gather_stream_.wait_for_current();
   }
+  finish_gathering_chunk();
   start_gathering(unit);
   finish_gathering(unit, /*in_forward=*/true);
   for (const std::size_t ahead : unit.ahead_in_forward) start_gathering(units_[ahead]);
   // Where the first unit is the last one, too, its backward is over at the end: finish_backward().
-  const bool ends_here = input.requires_grad() && position != 0;
+  const bool ends_here = input.requires_grad() && !(is_loop_ && position == last_unit_);
   ++running_;
   at::Tensor output =
       body(ends_here ? UnitBackwardFunction::apply(input, UnitOf{this, position}) : input);
   --running_;
   if (!is_in_backward()) {
-    const bool goes_on = position == last_unit_ && forward_order_.empty();  // with the head
+    const bool goes_on = is_loop_ && position == last_unit_ && forward_order_.empty();
     if (!unit.stays_gathered && !goes_on) free_parameters(unit);
     unit.positions.push_back(forward_order_.size());
     forward_order_.push_back(position);
@@ -231,7 +273,7 @@ at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body
   if (output.requires_grad()) {  // not in the forward of a segment that is recomputed
     output.register_hook([this, position](const at::Tensor&) { before_backward(position); });
   }
-  if (position == last_unit_ && forward_order_.size() > 1) release_last_gathered();
+  if (position == last_unit_ && (!is_loop_ || forward_order_.size() > 1)) release_last_gathered();
   return output;
 }
 
@@ -248,6 +290,7 @@ void FullySharded::before_backward(std::size_t number) {
 }
 
 void FullySharded::keep_whole_gradients(Unit& unit) {
+  if (options_.in_pipeline) return sum_whole_gradients(unit);
   free_parameters(unit);
   for (const Parameter* parameter : unit.parameters) {
     const at::Tensor& gradient = parameter->value.grad();
@@ -257,8 +300,12 @@ void FullySharded::keep_whole_gradients(Unit& unit) {
 
 std::vector<at::Tensor> FullySharded::take_gradients(Unit& unit) {
   std::vector<at::Tensor> gradients;
-  for (Parameter* parameter : unit.parameters) {
-    at::Tensor gradient = std::exchange(parameter->value.mutable_grad(), at::Tensor());
+  std::vector<at::Tensor> sums = std::exchange(unit.sums, {});
+  sums.resize(unit.parameters.size());
+  for (std::size_t i = 0; i < unit.parameters.size(); ++i) {
+    Parameter* parameter = unit.parameters[i];
+    at::Tensor gradient = sums[i].defined() ? std::exchange(sums[i], at::Tensor())
+                                            : std::exchange(parameter->value.mutable_grad(), {});
     if (parameter->sequence_partial && options_.tensor_group) {
       options_.tensor_group->all_reduce(gradient);
     }
@@ -333,7 +380,7 @@ void FullySharded::add_gradients(const Unit& unit, const at::Tensor& reduced) {
 }
 
 void FullySharded::begin_iteration() {
-  reduces_ = !options_.accumulates_whole_gradients;
+  reduces_ = !options_.accumulates_whole_gradients && !options_.in_pipeline;
   gradients_.clear();
 }
 
@@ -344,6 +391,10 @@ void FullySharded::finish_backward() {
     all_done &= units_[unit].positions.empty();
   }
   if (all_done) forward_order_.clear();
+  finish_reductions();
+}
+
+void FullySharded::finish_reductions() {
   reduce_stream_.current_waits_for(scattered_);
   if (replica_stream_) replica_stream_->join();
   for (Unit& unit : units_) unit.summing = at::Tensor();

@@ -50,7 +50,23 @@ struct FullyShardedOptions {
   /// Gradients stay whole, and are summed, until the last micro-batch
   /// (set_requires_gradient_sync).
   bool accumulates_whole_gradients = false;
+  /// The units are those of a stage of torch.distributed.pipelining: after their backward they stay
+  /// gathered, and their gradients whole, in reduce_type; when all backwards of the chunk are over,
+  /// unit after unit is freed and reduced, in the order of the modules
+  /// (backward_maybe_with_nosync() and perform_reduce_grad() in stage.py).
+  bool in_pipeline = false;
+  int64_t chunk = 0;  ///< model chunk that the units belong to
+  /// Each unit is gathered once in a step, before its first forward.
+  bool gathers_once = false;
   Observer& observer;
+};
+
+/// The units of a chunk, which are numbered over all chunks of a stage.
+struct ChunkUnits {
+  int64_t first = 0;
+  int64_t last = 0;  ///< with which the forward ends
+  /// The first unit is also the last one (its parameters are used at both ends).
+  bool is_loop = false;
 };
 
 class FullySharded final : public DataParallel {
@@ -62,8 +78,8 @@ class FullySharded final : public DataParallel {
   FullySharded(const FullySharded&) = delete;
   FullySharded& operator=(const FullySharded&) = delete;
 
-  /// Sets the units of a built model. The unit `last` ends the forward.
-  void set_parameters(ParameterStore& store, int64_t last);
+  /// Sets the units of a built model's chunk.
+  void set_parameters(ParameterStore& store, const ChunkUnits& units);
 
   /// Runs body(input) while the parameters of unit `number` are gathered; the backward gathers them
   /// again. The input of the first unit needs no gradient. The first unit may also be the last one
@@ -72,11 +88,14 @@ class FullySharded final : public DataParallel {
   at::Tensor run(int64_t number, const at::Tensor& input, const Body& body);
 
   void begin_iteration() override;
-  void start_last_micro_batch(int64_t) override { reduces_ = true; }
+  void start_last_micro_batch(int64_t) override { reduces_ = !options_.in_pipeline; }
   void start_backward() override {}
   /// Ends the backward of units whose input needs no gradient, and frees what the last units still
   /// hold.
   void finish_backward() override;
+  void finish_chunk(int64_t chunk) override;
+  void start_gathering_chunk(int64_t chunk) override;
+  void free_chunk(int64_t chunk) override;
   void finish_reduction() override {}
   void gather_parameters() override {}
 
@@ -106,6 +125,7 @@ class FullySharded final : public DataParallel {
     bool is_whole = false;
     bool in_backward = false;
     std::optional<Gathered> gathering;   ///< an all-gather that was started but not copied out yet
+    std::vector<at::Tensor> sums;        ///< of whole gradients, of each parameter
     std::vector<std::size_t> positions;  ///< in forward_order_: forwards whose backward is to come
     at::Tensor summing;                  ///< over the replicas, until the end of the backward
   };
@@ -113,13 +133,20 @@ class FullySharded final : public DataParallel {
   void plan_gathering_ahead();
   void add_to_unit(Parameter& parameter);
   std::vector<std::size_t> with_inside(std::size_t number) const;
+  std::unique_ptr<DirectionScope> once_in_step() const;
   void start_gathering(Unit& unit);
+  void start_gathering_aside(Unit& unit);
+  struct GatherBuffers;
+  static GatherBuffers gather_buffers(const Unit& unit);
   void finish_gathering(Unit& unit, bool in_forward);
+  void finish_gathering_chunk();
   void free_parameters(Unit& unit);
   void before_backward(std::size_t number);
   void after_backward(std::size_t number);
   void keep_whole_gradients(Unit& unit);
+  void sum_whole_gradients(Unit& unit);
   std::vector<at::Tensor> take_gradients(Unit& unit);
+  void finish_reductions();
   void reduce(Unit& unit, std::vector<at::Tensor> gradients);
   void add_gradients(const Unit& unit, const at::Tensor& reduced);
   void release(const Gathered& gathered);
@@ -131,9 +158,12 @@ class FullySharded final : public DataParallel {
   std::vector<Unit> units_;
   /// Reduced, flattened and padded as the parts: views of what the units' reductions gave.
   std::map<const Parameter*, at::Tensor> gradients_;
-  std::size_t last_unit_ = 0;
-  int running_ = 0;      ///< units whose body runs now, one inside of the other
-  bool reduces_ = true;  ///< in this micro-batch
+  int64_t first_unit_ = 0;
+  std::size_t last_unit_ = 0;       ///< counted from the first one
+  bool is_loop_ = false;            ///< see ChunkUnits
+  bool is_gathered_ahead_ = false;  ///< start_gathering_chunk() was called, and no forward since
+  int running_ = 0;                 ///< units whose body runs now, one inside of the other
+  bool reduces_ = true;             ///< in this micro-batch
   std::vector<std::size_t> forward_order_;
   std::optional<Gathered> last_gathered_;  ///< of the last forward; freed at the next one
   at::Tensor reducing_;                    ///< input of the last reduce-scatter

@@ -32,6 +32,18 @@ void JoinedDataParallel::finish_backward() {
   for (const auto& part : parts_) part->finish_backward();
 }
 
+void JoinedDataParallel::finish_chunk(int64_t chunk) {
+  for (const auto& part : parts_) part->finish_chunk(chunk);
+}
+
+void JoinedDataParallel::start_gathering_chunk(int64_t chunk) {
+  for (const auto& part : parts_) part->start_gathering_chunk(chunk);
+}
+
+void JoinedDataParallel::free_chunk(int64_t chunk) {
+  for (const auto& part : parts_) part->free_chunk(chunk);
+}
+
 void JoinedDataParallel::start_reduction() {
   for (const auto& part : parts_) part->start_reduction();
 }

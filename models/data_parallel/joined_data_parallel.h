@@ -1,6 +1,7 @@
 // Joins several gradient buffers into one DataParallel: parameters of experts are reduced over
 // other ranks than the rest, in buffers of their own (buffers and expert_parallel_buffers of
-// Megatron-LM's DistributedDataParallel).
+// Megatron-LM's DistributedDataParallel). And the model chunks of a stage under FSDP2, each of
+// which is a root of its own.
 #pragma once
 
 #include <memory>
@@ -20,6 +21,9 @@ class JoinedDataParallel final : public DataParallel {
   void start_last_micro_batch(int64_t chunk) override;
   void start_backward() override;
   void finish_backward() override;
+  void finish_chunk(int64_t chunk) override;
+  void start_gathering_chunk(int64_t chunk) override;
+  void free_chunk(int64_t chunk) override;
   void start_reduction() override;
   void finish_reduction() override;
   void gather_parameters() override;

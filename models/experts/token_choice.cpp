@@ -73,6 +73,7 @@ TokenChoiceMlp::TokenChoiceMlp(ShardContext& context,
                                ParameterStore& store,
                                const std::string& name)
     : context_(context),
+      chunk_(store.chunk()),
       routing_(route_in_turn(context.plan, context.coordinate)),
       arriving_(arriving_rows(context, routing_.of_expert)),
       gate_(store.add(gate_spec(context.plan.model, name))),
@@ -173,7 +174,7 @@ at::Tensor TokenChoiceMlp::on_all_ranks(const at::Tensor& rows, const at::Tensor
 
 at::Tensor TokenChoiceMlp::run_experts(const at::Tensor& rows, const at::Tensor& counts) const {
   if (!context_.experts_are_unit()) return experts_.forward(rows, counts);
-  return context_.fully_sharded->run(
+  return context_.fully_sharded[static_cast<std::size_t>(chunk_)]->run(
       experts_unit_, rows, [&](const at::Tensor& input) { return on_all_ranks(input, counts); });
 }
 

@@ -56,6 +56,7 @@ class TokenChoiceMlp final : public FeedForward {
   at::Tensor summed(const at::Tensor& rows, const at::Tensor& weights) const;
 
   ShardContext& context_;
+  int64_t chunk_;
   ExpertRouting routing_;
   ArrivingRows arriving_;
   const Parameter& gate_;

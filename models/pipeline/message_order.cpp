@@ -57,6 +57,15 @@ std::optional<PipelineStep> message_after(const Steps& steps,
 
 }  // namespace
 
+std::vector<int64_t> next_chunks(const Steps& steps, std::size_t i, std::size_t most) {
+  std::vector<int64_t> chunks;
+  for (; i < steps.size() && chunks.size() < most; ++i) {
+    const auto found = std::find(chunks.begin(), chunks.end(), steps[i].chunk);
+    if (found == chunks.end()) chunks.push_back(steps[i].chunk);
+  }
+  return chunks;
+}
+
 bool is_paired(const Steps& steps, std::size_t i) {
   return !is_backward_at(steps, i) && is_backward_at(steps, i + 1) && has_pairs(steps);
 }

@@ -6,7 +6,6 @@
 
 #include <numeric>
 
-#include "models/data_parallel/fully_sharded.h"
 #include "models/layers/attached_loss.h"
 #include "models/layers/cross_entropy.h"
 
@@ -16,7 +15,11 @@ ModelChunk::ModelChunk(ShardContext& context,
                        ParameterStore& store,
                        int64_t chunk,
                        const SharedParts& shared)
-    : context_(context), rotary_(shared.rotary), is_first_(context.is_first_piece(chunk)) {
+    : context_(context),
+      rotary_(shared.rotary),
+      chunk_(chunk),
+      is_first_(context.is_first_piece(chunk)) {
+  const int64_t first_unit = store.next_unit();
   const std::vector<int64_t> layers = context.plan.layers_of_virtual_stages();
   const int64_t piece = context.piece(chunk);
   LayerNumber number{.of_model =
@@ -33,8 +36,14 @@ ModelChunk::ModelChunk(ShardContext& context,
         context, store, "layers." + std::to_string(number.of_model), number, shared);
   }
   build_end(store, chunk, number, shared);
+  units_ = all_units(store, first_unit);
   const bool has_copies = context.plan.model.tie_embeddings || norm_is_apart();
   if (has_copies && context.stages() > 1 && embedding_) tied_weight_ = &embedding_->word_weight();
+}
+
+ChunkUnits ModelChunk::all_units(const ParameterStore& store, int64_t first) const {
+  const bool is_loop = output_ && embedding_ && head_unit_ == embedding_unit_;
+  return {.first = first, .last = is_loop ? head_unit_ : store.next_unit() - 1, .is_loop = is_loop};
 }
 
 /// `next` is the number of the layer after the chunk's.
@@ -58,7 +67,7 @@ void ModelChunk::build_end(ParameterStore& store,
 /// TorchTitan makes a unit of [norm, output] also where output and embedding have one weight, which
 /// both units gather then (apply_fsdp in torchtitan/models/llama3/infra/parallelize.py of v0.2.2).
 void ModelChunk::begin_head(ParameterStore& store) {
-  const bool is_whole = context_.plan.model.tie_embeddings && !context_.fully_sharded;
+  const bool is_whole = context_.plan.model.tie_embeddings && context_.fully_sharded.empty();
   const bool is_one = is_whole || context_.framework().root_unit;
   head_unit_ = is_one && embedding_ ? embedding_unit_ : store.begin_unit();
   store.go_on_with_unit(head_unit_);
@@ -102,7 +111,7 @@ Parameter* ModelChunk::shared_output_weight(ParameterStore& store) {
     store.add(copy).contributions = 0;
   }
   Parameter& weight = embedding_->word_weight();
-  const bool is_gathered_apart = context_.fully_sharded && head_unit_ != embedding_unit_;
+  const bool is_gathered_apart = !context_.fully_sharded.empty() && head_unit_ != embedding_unit_;
   return is_gathered_apart ? &store.add_leaf(weight) : &weight;
 }
 
@@ -114,7 +123,8 @@ void ModelChunk::compute_deferred_gradients() const {
 
 at::Tensor ModelChunk::in_unit(int64_t unit, const at::Tensor& input, const UnitBody& body) const {
   if (context_.data_parallel) context_.data_parallel->before_unit(unit);
-  return context_.fully_sharded ? context_.fully_sharded->run(unit, input, body) : body(input);
+  if (context_.fully_sharded.empty()) return body(input);
+  return context_.fully_sharded[static_cast<std::size_t>(chunk_)]->run(unit, input, body);
 }
 
 at::Tensor ModelChunk::embed(const at::Tensor& tokens) const {
@@ -199,7 +209,7 @@ void read_mask(const at::Tensor& ones) { ones.to(at::kBool).all().item<bool>(); 
 
 }  // namespace
 
-at::Tensor ModelChunk::forward(const at::Tensor& input, const MicroBatchData& data) const {
+ChunkOutput ModelChunk::forward(const at::Tensor& input, const MicroBatchData& data) const {
   return handed_out([&] {
     const AutocastScope autocast(context_.autocast());
     return compute(input, data);
@@ -210,15 +220,15 @@ at::Tensor ModelChunk::forward(const at::Tensor& input, const MicroBatchData& da
 /// accelerate/utils/operations.py), and DistributedDataParallel copies it where it looks for unused
 /// parameters (_DDPSink in torch/nn/parallel/distributed.py). The caller holds it until its forward
 /// is over.
-at::Tensor ModelChunk::handed_out(Result result) const {
-  if (!context_.framework().returns_logits) return result.output;
+ChunkOutput ModelChunk::handed_out(ChunkOutput result) const {
+  if (!context_.framework().returns_logits) return result;
   if (context_.autocast()) result.logits = result.logits.to(at::kFloat);
-  if (!context_.finds_unused_parameters()) return result.output;
-  const Result copied{.output = result.output.clone(), .logits = result.logits.clone()};
-  return copied.output;
+  if (!context_.finds_unused_parameters()) return {.output = result.output, .logits = {}};
+  const ChunkOutput copied{.output = result.output.clone(), .logits = result.logits.clone()};
+  return {.output = copied.output, .logits = {}};
 }
 
-ModelChunk::Result ModelChunk::compute(const at::Tensor& input, const MicroBatchData& data) const {
+ChunkOutput ModelChunk::compute(const at::Tensor& input, const MicroBatchData& data) const {
   at::Tensor hidden = input, embedded;
   if (is_first_) {
     hidden = embed(hidden);
@@ -250,8 +260,8 @@ at::Tensor ModelChunk::through_layer(std::size_t number, const at::Tensor& input
 /// The unit ends where the loss begins, and nothing may hold on to the hidden states meanwhile; or
 /// it is the whole model's, which holds what its head reads until its forward is over
 /// (LlamaForCausalLM.forward in models/llama/modeling_llama.py).
-ModelChunk::Result ModelChunk::with_loss(at::Tensor hidden, const at::Tensor& labels) const {
-  Result result;
+ChunkOutput ModelChunk::with_loss(at::Tensor hidden, const at::Tensor& labels) const {
+  ChunkOutput result;
   at::Tensor read;
   if (context_.framework().root_unit) {
     result.output = in_unit(head_unit_, hidden, [&](const at::Tensor& last) {
@@ -265,7 +275,9 @@ ModelChunk::Result ModelChunk::with_loss(at::Tensor hidden, const at::Tensor& la
     return logits(norm_is_apart() ? last : normalized(last));
   });
   hidden = at::Tensor();
-  return {.output = loss(std::move(scores), labels), .logits = {}};
+  if (!labels.defined()) return {.output = scores, .logits = {}};
+  const at::Tensor held = context_.torch_pipeline() ? scores.detach() : at::Tensor();
+  return {.output = loss(std::move(scores), labels), .logits = held};
 }
 
 }  // namespace models

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "models/data_parallel/fully_sharded.h"
 #include "models/layers/embedding.h"
 #include "models/layers/norm.h"
 #include "models/layers/parallel_linear.h"
@@ -21,6 +22,12 @@
 
 namespace models {
 
+/// What a forward of a chunk returns: hidden states, or the loss of each token. `logits` are those
+/// of the loss where somebody holds them until its backward; else they are undefined.
+struct ChunkOutput {
+  at::Tensor output, logits;
+};
+
 class ModelChunk {
  public:
   /// Builds `chunk` of this rank's stage. Adds its parameters to `store`, which must outlive it.
@@ -30,14 +37,14 @@ class ModelChunk {
              const SharedParts& shared);
 
   /// `input` is the tokens [s, b] in the first piece, and in other pieces the hidden states of the
-  /// piece before, [s or s/t, b, h]. The last piece returns the loss of each token for the labels;
-  /// other pieces return hidden states.
-  at::Tensor forward(const at::Tensor& input, const MicroBatchData& data) const;
+  /// piece before, [s or s/t, b, h]. The last piece returns the loss of each token for the labels
+  /// (or, if there are none, the logits as its output); other pieces return hidden states.
+  ChunkOutput forward(const at::Tensor& input, const MicroBatchData& data) const;
 
   /// The embedding weight that the first and the last stage share, or null.
   Parameter* tied_weight() const { return tied_weight_; }
-  /// The FSDP unit with which the forward ends.
-  int64_t head_unit() const { return head_unit_; }
+  /// Its FSDP units.
+  ChunkUnits units() const { return units_; }
   /// Those of the output layer, if the chunk has it; see ColumnParallelLinear.
   void compute_deferred_gradients() const;
 
@@ -58,14 +65,11 @@ class ModelChunk {
   at::Tensor normalized(const at::Tensor& hidden) const;
   at::Tensor logits(const at::Tensor& normalized) const;
   at::Tensor loss(at::Tensor logits, const at::Tensor& labels) const;
-  /// What the model returns; `logits` are undefined but where the framework returns them, too.
-  struct Result {
-    at::Tensor output, logits;
-  };
-  Result compute(const at::Tensor& input, const MicroBatchData& data) const;
+  ChunkUnits all_units(const ParameterStore& store, int64_t first) const;
+  ChunkOutput compute(const at::Tensor& input, const MicroBatchData& data) const;
   at::Tensor through_layer(std::size_t number, const at::Tensor& input) const;
-  Result with_loss(at::Tensor hidden, const at::Tensor& labels) const;
-  at::Tensor handed_out(Result result) const;
+  ChunkOutput with_loss(at::Tensor hidden, const at::Tensor& labels) const;
+  ChunkOutput handed_out(ChunkOutput result) const;
   /// The hidden states and, after them along the sequence, those of each further prediction.
   at::Tensor predict(const at::Tensor& hidden, at::Tensor tokens) const;
   /// The hidden states, to which the losses of the further predictions are attached.
@@ -81,6 +85,8 @@ class ModelChunk {
   Parameter* tied_weight_ = nullptr;
   std::vector<int64_t> layer_units_, prediction_units_;
   int64_t embedding_unit_ = 0, norm_unit_ = 0, head_unit_ = 0;
+  ChunkUnits units_;
+  int64_t chunk_;
   bool is_first_;
 };
 

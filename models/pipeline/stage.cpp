@@ -43,7 +43,8 @@ Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source
       .rotary = make_rotary(context),
       .dispatcher = has_dispatcher(context) ? make_token_dispatcher(context) : nullptr};
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
-    if (chunk > 0 && context.framework().rotary_made == RotaryMade::kAtFirstUse) {
+    const bool is_model = context.torch_pipeline();  // each chunk is a copy of the whole model
+    if (chunk > 0 && (is_model || context.framework().rotary_made == RotaryMade::kAtFirstUse)) {
       shared.rotary = make_rotary(context);
     }
     if (chunk > 0 && context.transformer_engine()) {
@@ -67,9 +68,9 @@ std::vector<int64_t> Stage::hidden_shape() const {
           context_.plan.model.hidden_size};
 }
 
-at::Tensor Stage::forward(int64_t chunk,
-                          const at::Tensor& input,
-                          const MicroBatchData& data) const {
+ChunkOutput Stage::forward(int64_t chunk,
+                           const at::Tensor& input,
+                           const MicroBatchData& data) const {
   return chunks_.at(chunk).forward(input, data);
 }
 

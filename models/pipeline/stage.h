@@ -17,7 +17,7 @@ class Stage {
   explicit Stage(ShardContext& context);
 
   /// Runs one micro-batch through one chunk; see ModelChunk::forward.
-  at::Tensor forward(int64_t chunk, const at::Tensor& input, const MicroBatchData& data) const;
+  ChunkOutput forward(int64_t chunk, const at::Tensor& input, const MicroBatchData& data) const;
 
   /// See ColumnParallelLinear.
   void compute_deferred_gradients() const { chunks_.back().compute_deferred_gradients(); }
@@ -27,8 +27,10 @@ class Stage {
   const ParameterStore& parameters() const { return store_; }
   /// The embedding weight that the first and the last stage share, or null.
   Parameter* tied_weight() const;
-  /// The FSDP unit with which the forward ends.
-  int64_t head_unit() const { return chunks_.back().head_unit(); }
+  /// The FSDP units of a chunk.
+  ChunkUnits units(int64_t chunk) const {
+    return chunks_.at(static_cast<std::size_t>(chunk)).units();
+  }
   /// Shape of the tensor that one piece sends to the next.
   std::vector<int64_t> hidden_shape() const;
 

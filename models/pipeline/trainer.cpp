@@ -12,8 +12,6 @@
 
 #include "estimator/plan/megatron_core.h"
 #include "models/data_parallel/finite_check.h"
-#include "models/data_parallel/fully_sharded.h"
-#include "models/data_parallel/zero_shards.h"
 #include "models/pipeline/message_order.h"
 #include "models/pipeline/mock_data.h"
 #include "models/pipeline/stage_gradients.h"
@@ -27,6 +25,7 @@ struct Trainer::InFlight {
   at::Tensor input;              ///< received hidden states, whose gradient is sent back
   torch::autograd::Edge output;  ///< where backward starts
   at::Tensor kept_output;        ///< undefined in frameworks that free it
+  at::Tensor logits;             ///< undefined where nobody holds them
   at::Tensor mask;               ///< of the data loader, where a recomputed segment keeps it
 };
 
@@ -63,50 +62,12 @@ bool reduces_in_backward(const ShardContext& context) {
   return context.is_first_stage() || context.chunks() > 1 || context.framework().reducer_buckets;
 }
 
-/// That of FSDP2's policy. Without one, as of a model in 16 bits, gradients keep their type.
-c10::ScalarType reduce_type(const ShardContext& context) {
-  return context.framework().reduces_in_compute_type ? scalar_type(context.plan.training.dtype)
-                                                     : at::kFloat;
-}
-
 /// torch.cuda.empty_cache()
 void give_back_free_memory(const at::Device& device) {
   if (device.is_cuda()) c10::getDeviceAllocator(at::kCUDA)->emptyCache();
 }
 
-/// DeepSpeed updates each group, and each of its parts, by itself (_optimizer_step).
-UpdateCalls update_calls(const estimator::Plan& plan) {
-  if (estimator::traits_of(plan.training.framework).deepspeed_engine) return UpdateCalls::kEach;
-  return plan.training.decay_groups ? UpdateCalls::kByDecay : UpdateCalls::kOne;
-}
-
 }  // namespace
-
-OptimizerSettings default_optimizer(const estimator::Plan& plan) {
-  OptimizerSettings settings;
-  settings.kind = plan.training.optimizer;
-  const estimator::FrameworkTraits& framework = estimator::traits_of(plan.training.framework);
-  settings.shared_step = framework.shared_step_counter;
-  settings.master_weights = framework.master_weights;
-  settings.copies_before_cast = framework.copies_before_cast;
-  settings.scales_loss = plan.training.dtype == estimator::Dtype::kFp16;
-  settings.state_at_start = framework.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
-  settings.gradients_come_clipped = framework.deepspeed_engine;
-  settings.clips_on_device = framework.clips_on_device;
-  settings.calls = update_calls(plan);
-  const estimator::TrainingConfig& training = plan.training;
-  settings.muon.steps = training.muon_num_ns_steps;
-  settings.muon.split_qkv = training.muon_split_qkv;
-  settings.muon.nesterov = training.muon_nesterov;
-  settings.muon.tensor_mode = training.muon_tp_mode;
-  if (training.optimizer_cpu_offload) {
-    settings.offload = {.fraction = training.optimizer_offload_fraction,
-                        .overlap = training.overlap_cpu_optimizer_d2h_h2d,
-                        .pin_gradients = training.pin_cpu_grads,
-                        .pin_parameters = training.pin_cpu_params};
-  }
-  return settings;
-}
 
 Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings settings)
     : context_(std::move(context)),
@@ -120,73 +81,17 @@ Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings 
                            .chunks = context_.chunks()}) {}
 Trainer::~Trainer() = default;
 
-void Trainer::build_model() {
-  if (context_.plan.fully_sharded()) {
-    build_fully_sharded();
-    return;
-  }
-  if (context_.zero_shards()) return build_zero_shards();
-  stage_ = std::make_unique<Stage>(context_);
-  data_parallel_ = make_data_parallel(context_, *stage_);
-  context_.data_parallel = data_parallel_.get();
-}
-
-void Trainer::build_fully_sharded() {
-  const auto fully_sharded = std::make_shared<FullySharded>(FullyShardedOptions{
-      .device = context_.device,
-      .data_group = context_.groups.data,
-      .expert_data_group = context_.groups.expert_data,
-      .replica_group = context_.groups.instances,
-      .experts_are_units = context_.experts_are_unit(),
-      .tensor_group = context_.groups.tensor,
-      .reshard_after_forward = context_.plan.parallelism.zero_stage >= 3,
-      .reshards_last =
-          context_.framework().root_unit || context_.plan.parallelism.reshard_last_unit,
-      .part_type = context_.part_type(),
-      .reduce_type = reduce_type(context_),
-      .accumulates_whole_gradients = context_.framework().accumulates_whole_gradients,
-      .observer = context_.observer});
-  context_.fully_sharded = fully_sharded;
-  data_parallel_ = fully_sharded;
-  stage_ = std::make_unique<Stage>(context_);
-  fully_sharded->set_parameters(stage_->parameters(), stage_->head_unit());
-}
-
-void Trainer::build_zero_shards() {
-  const estimator::ParallelConfig& parallelism = context_.plan.parallelism;
-  const auto shards = std::make_shared<ZeroShards>(ZeroShardsOptions{
-      .gathers = {.prefetch_elements = parallelism.stage3_prefetch_bucket_size,
-                  .persistent_elements = parallelism.stage3_param_persistence_threshold,
-                  .live_elements = parallelism.stage3_max_live_parameters,
-                  .reuse_elements = parallelism.stage3_max_reuse_distance,
-                  .overlap = parallelism.overlap_comm,
-                  .device = context_.device,
-                  .data_group = context_.groups.data,
-                  .observer = context_.observer},
-      .bucket_elements = parallelism.reduce_bucket_size,
-      .sub_group_elements = parallelism.sub_group_size,
-      .checks_overflow = context_.plan.training.dtype == estimator::Dtype::kFp16,
-      .device_computes = context_.device_computes});
-  context_.modules = shards.get();
-  data_parallel_ = shards;
-  stage_ = std::make_unique<Stage>(context_);
-  shards->set_parameters(stage_->parameters().in_order(), optimizer_groups(context_, *stage_));
-  context_.data_parallel = data_parallel_.get();
-}
-
-void Trainer::build_optimizer() {
-  optimizer_ = std::make_unique<DistributedOptimizer>(*data_parallel_, settings_, context_.groups);
-}
-
 void Trainer::forward_backward(int64_t iteration) {
   stage_->parameters().begin_iteration();
   data_parallel_->begin_iteration();
   loss_sum_ = at::Tensor();
+  if (torch_stage_) torch_stage_->begin_iteration(iteration);
   estimator::ScheduleShape shape = schedule_shape(context_.plan);
   shape.micro_batches = micro_batches_;
   const auto steps = stage_steps(shape, context_.coordinate.pipeline);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const estimator::PipelineStep& step = steps[i];
+    if (torch_stage_) change_active_chunks(steps, i);
     receive_before(steps, i);
     if (step.kind == estimator::StepKind::kForward) {
       start_gathers_before(steps, i);
@@ -197,11 +102,40 @@ void Trainer::forward_backward(int64_t iteration) {
       backward(step);
     }
     receive_ahead(steps, i);
+    if (torch_stage_) finish_chunk_after(step);
   }
   finish_sending();
   finish_deferred_gradients();
   reduce_gradients();
   schedule_variables_.iteration_ended();
+  if (torch_stage_) torch_stage_->backwards_ended();
+  active_chunks_.clear();
+}
+
+/// _add_unshard_reshard() in schedules.py: the chunks of the next steps, at most three, are
+/// gathered. Schedules with one chunk do not ask for it.
+void Trainer::change_active_chunks(const Steps& steps, std::size_t i) {
+  if (context_.chunks() == 1) return;
+  const std::vector<int64_t> next =
+      next_chunks(steps, i, static_cast<std::size_t>(kMostActiveChunks));
+  const auto is_in = [](const std::vector<int64_t>& chunks, int64_t chunk) {
+    return std::find(chunks.begin(), chunks.end(), chunk) != chunks.end();
+  };
+  for (const int64_t chunk : active_chunks_) {
+    if (!is_in(next, chunk)) data_parallel_->free_chunk(chunk);
+  }
+  for (const int64_t chunk : next) {
+    if (!is_in(active_chunks_, chunk)) data_parallel_->start_gathering_chunk(chunk);
+  }
+  active_chunks_ = next;
+}
+
+/// Where there is one chunk, the variables of the schedule are gone then.
+void Trainer::finish_chunk_after(const estimator::PipelineStep& step) {
+  if (step.kind != StepKind::kBackward || step.micro_batch != micro_batches_ - 1) return;
+  if (context_.chunks() == 1) finish_sending();
+  const DirectionScope direction(context_.observer, Direction::kReduceGradients);
+  data_parallel_->finish_chunk(step.chunk);
 }
 
 /// As forward_backward_pipelining_with_interleaving in Megatron-LM's schedules.py: those of the
@@ -230,17 +164,29 @@ int64_t Trainer::forward_number(const estimator::PipelineStep& step) const {
 
 /// Activations and gradients may travel between the same two stages; the direction tells them
 /// apart.
-Trainer::PendingMessage Trainer::start_receiving(int64_t from_piece, Direction direction) {
+Trainer::PendingMessage Trainer::start_receiving(const estimator::PipelineStep& step) {
   const ModuleScope module(context_.observer, "pipeline");
-  at::Tensor tensor = at::empty(stage_->hidden_shape(), context_.options());
+  const bool forward = step.kind == StepKind::kForward;
+  const int64_t from_piece = context_.piece(step.chunk) + (forward ? -1 : 1);
+  at::Tensor tensor = receive_buffer(step);
   return {.tensor = tensor,
           .call = context_.groups.pipeline->start_recv(
-              tensor, from_piece % context_.stages(), static_cast<int>(direction))};
+              tensor,
+              from_piece % context_.stages(),
+              static_cast<int>(forward ? Direction::kForward : Direction::kBackward))};
 }
 
-at::Tensor Trainer::receive(int64_t from_piece, Direction direction) {
-  std::deque<PendingMessage>& expected = expected_[direction];
-  if (expected.empty()) expected.push_back(start_receiving(from_piece, direction));
+at::Tensor Trainer::receive_buffer(const estimator::PipelineStep& step) const {
+  if (!torch_stage_) return at::empty(stage_->hidden_shape(), context_.options());
+  const bool forward = step.kind == StepKind::kForward;
+  return forward ? torch_stage_->input_buffer(step) : torch_stage_->gradient_buffer(step);
+}
+
+at::Tensor Trainer::receive(const estimator::PipelineStep& step) {
+  const bool forward = step.kind == StepKind::kForward;
+  std::deque<PendingMessage>& expected =
+      expected_[forward ? Direction::kForward : Direction::kBackward];
+  if (expected.empty()) expected.push_back(start_receiving(step));
   PendingMessage message = std::move(expected.front());
   expected.pop_front();
   message.call.wait();
@@ -253,8 +199,7 @@ void Trainer::expect(const estimator::PipelineStep& step) {
   if (forward ? context_.is_first_piece(step.chunk) : context_.is_last_piece(step.chunk)) return;
   const Direction direction = forward ? Direction::kForward : Direction::kBackward;
   const DirectionScope scope(context_.observer, direction, step.micro_batch, step.chunk);
-  const int64_t from = context_.piece(step.chunk) + (forward ? -1 : 1);
-  expected_[direction].push_back(start_receiving(from, direction));
+  expected_[direction].push_back(start_receiving(step));
 }
 
 MessageRules Trainer::message_rules() const {
@@ -294,15 +239,25 @@ void Trainer::send(const at::Tensor& tensor, int64_t to_piece, Direction directi
   sending_.push_back(context_.groups.pipeline->start_send(
       tensor, to_piece % context_.stages(), static_cast<int>(direction)));
   if (interleaved) {
-    std::erase_if(sending_, [](const PendingCall& call) { return call.done(); });
+    drop_sent();
   } else if (direction == Direction::kForward) {
     finish_sending();
   }
 }
 
+void Trainer::drop_sent() {
+  std::erase_if(sending_, [](const PendingCall& call) { return call.done(); });
+}
+
 void Trainer::finish_sending() {
   for (PendingCall& call : sending_) call.wait();
   sending_.clear();
+}
+
+MicroBatchData Trainer::micro_batch_data(int64_t iteration, const estimator::PipelineStep& step) {
+  if (torch_stage_) return torch_stage_->data_of(step);
+  const bool has_data = context_.is_first_piece(step.chunk) || context_.is_last_piece(step.chunk);
+  return has_data ? mock_micro_batch(context_, iteration, step.micro_batch) : MicroBatchData{};
 }
 
 void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bool pair_follows) {
@@ -311,13 +266,13 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bo
   {
     const DirectionScope direction(
         context_.observer, Direction::kForward, step.micro_batch, step.chunk);
-    const MicroBatchData data =
-        first || last ? mock_micro_batch(context_, iteration, step.micro_batch) : MicroBatchData{};
-    const at::Tensor input =
-        first ? data.tokens : receive(piece - 1, Direction::kForward).requires_grad_(true);
+    const MicroBatchData data = micro_batch_data(iteration, step);
+    const at::Tensor input = first ? data.tokens : receive(step).requires_grad_(true);
     schedule_variables_.forward_started(step.chunk, first ? at::Tensor() : input, pair_follows);
     data_parallel_->start_forward();
-    at::Tensor output = stage_->forward(step.chunk, input, data);
+    ChunkOutput result = stage_->forward(step.chunk, input, data);
+    if (torch_stage_) torch_stage_->forward_ended(result);
+    at::Tensor output = std::move(result.output);
     if (last) {
       output = output.mean() / static_cast<double>(context_.plan.micro_batches());
       if (context_.plan.training.check_for_nan_in_loss_and_grad) {
@@ -337,6 +292,7 @@ void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bo
     in_flight_[forward_number(step)] = {.input = first ? at::Tensor() : input,
                                         .output = torch::autograd::impl::gradient_edge(output),
                                         .kept_output = kept_output,
+                                        .logits = result.logits,
                                         .mask = kept_mask(data, context_)};
     schedule_variables_.forward_ended(last ? at::Tensor() : output.detach(), pair_follows);
   }
@@ -350,10 +306,14 @@ void Trainer::backward(const estimator::PipelineStep& step) {
         context_.observer, Direction::kBackward, step.micro_batch, step.chunk);
     InFlight kept = std::move(in_flight_.extract(forward_number(step)).mapped());
     schedule_variables_.backward_started();
+    if (torch_stage_) {
+      torch_stage_->backward_started();
+      drop_sent();
+    }
     torch::autograd::variable_list gradients;
     gradients.push_back(context_.is_last_piece(step.chunk)
                             ? at::full({}, 1.0, context_.options().dtype(at::kFloat))
-                            : receive(piece + 1, Direction::kBackward));
+                            : receive(step));
     schedule_variables_.gradient_received(context_.is_last_piece(step.chunk) ? at::Tensor()
                                                                              : gradients[0]);
     data_parallel_->start_backward();
@@ -367,8 +327,13 @@ void Trainer::backward(const estimator::PipelineStep& step) {
       check_finite(kept.kept_output.detach(), "the loss");
     }
     schedule_variables_.backward_ended(kept.input);
+    const at::Tensor input_gradient = kept.input.defined() ? kept.input.grad() : at::Tensor();
+    if (torch_stage_) {
+      torch_stage_->backward_ended(input_gradient);
+      if (kept.input.defined()) kept.input.mutable_grad() = at::Tensor();  // the buffer stays
+    }
     if (!context_.is_first_piece(step.chunk)) {
-      send(kept.input.grad(), piece - 1, Direction::kBackward);
+      send(input_gradient, piece - 1, Direction::kBackward);
     }
   }
   context_.observer.backward_finished(forward_number(step));

@@ -15,6 +15,7 @@
 #include "models/pipeline/message_order.h"
 #include "models/pipeline/schedule_variables.h"
 #include "models/pipeline/stage.h"
+#include "models/pipeline/torch_stage.h"
 #include "models/shard/shard_context.h"
 
 namespace models {
@@ -51,7 +52,9 @@ class Trainer {
     PendingCall call;
   };
 
+  void build_shard();
   void build_fully_sharded();
+  FullyShardedOptions fully_sharded_options(int64_t chunk);
   void build_zero_shards();
   /// Begins the gathers of updated parameters that are to begin before the forward steps[i].
   void start_gathers_before(const Steps& steps, std::size_t i);
@@ -65,9 +68,14 @@ class Trainer {
   /// pairs this forward with.
   void forward(int64_t iteration, const estimator::PipelineStep& step, bool pair_follows);
   void backward(const estimator::PipelineStep& step);
-  PendingMessage start_receiving(int64_t from_piece, estimator::Direction direction);
-  at::Tensor receive(int64_t from_piece, estimator::Direction direction);
+  MicroBatchData micro_batch_data(int64_t iteration, const estimator::PipelineStep& step);
+  PendingMessage start_receiving(const estimator::PipelineStep& step);
+  at::Tensor receive_buffer(const estimator::PipelineStep& step) const;
+  at::Tensor receive(const estimator::PipelineStep& step);
+  void change_active_chunks(const Steps& steps, std::size_t i);
+  void finish_chunk_after(const estimator::PipelineStep& step);
   void send(const at::Tensor& tensor, int64_t to_piece, estimator::Direction direction);
+  void drop_sent();
   void finish_sending();
   /// A number that identifies a forward within an iteration.
   int64_t forward_number(const estimator::PipelineStep& step) const;
@@ -83,6 +91,8 @@ class Trainer {
   std::unique_ptr<DistributedOptimizer> optimizer_;
   std::map<int64_t, InFlight> in_flight_;  ///< by forward_number()
   ScheduleVariables schedule_variables_;
+  std::unique_ptr<TorchStage> torch_stage_;  ///< null in other frameworks
+  std::vector<int64_t> active_chunks_;       ///< of it: those that are gathered
   std::vector<PendingCall> sending_;
   std::map<estimator::Direction, std::deque<PendingMessage>> expected_;  ///< in order of arrival
   at::Tensor loss_sum_;

@@ -164,6 +164,8 @@ class ParameterStore {
   /// Begins the next FSDP unit and returns its number. Parameters that are added from now on belong
   /// to it.
   int64_t begin_unit() { return unit_ = units_++; }
+  int64_t next_unit() const { return units_; }
+  int64_t chunk() const { return chunk_; }
   int64_t unit() const { return unit_; }
   /// Parameters that are added from now on belong to this earlier unit again.
   void go_on_with_unit(int64_t unit) { unit_ = unit; }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/parallel_layout.h"
@@ -36,9 +37,10 @@ struct ShardContext {
   at::Device device;
   Observer& observer;
   bool device_computes = true;  ///< false on the virtual GPU, where kernels have no results
-  std::shared_ptr<FullySharded> fully_sharded;  ///< null without FSDP2
-  ModuleRunner* modules = nullptr;              ///< null where parameters are there all the time
-  DataParallel* data_parallel = nullptr;        ///< of the stage, once it is built
+  /// FSDP2's engine of each model chunk; empty without FSDP2. They belong to `data_parallel`.
+  std::vector<FullySharded*> fully_sharded;
+  ModuleRunner* modules = nullptr;        ///< null where parameters are there all the time
+  DataParallel* data_parallel = nullptr;  ///< of the stage, once it is built
   std::shared_ptr<FrameworkBuffers> buffers =
       std::make_shared<FrameworkBuffers>(observer, tuned_kernels());
   std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
@@ -77,6 +79,8 @@ struct ShardContext {
   ContextPlace context_place() const {
     return {.ranks = plan.parallelism.context, .index = coordinate.context};
   }
+  /// Whether this is a stage of torch.distributed.pipelining.
+  bool torch_pipeline() const { return plan.torch_pipeline(); }
   int64_t stages() const { return plan.parallelism.pipeline; }
   bool is_first_stage() const { return coordinate.pipeline == 0; }
   bool is_last_stage() const { return coordinate.pipeline == stages() - 1; }

@@ -64,5 +64,14 @@ TEST(MessageOrder, OfAnOverlappedWarmUpAndFlushReceivesBeforeTheStep) {
   EXPECT_EQ(received_before(first, 1, of_first), std::nullopt);
 }
 
+TEST(NextChunks, AreEachOnceInTheOrderOfTheSteps) {
+  const estimator::ScheduleShape shape{.stages = 2, .micro_batches = 2, .chunks = 4};
+  const Steps steps = stage_steps(shape, 1);  // the forwards of two micro-batches, chunk by chunk
+  EXPECT_EQ(next_chunks(steps, 0, 3), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(next_chunks(steps, 1, 3), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(next_chunks(steps, 2, 3), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(next_chunks(steps, steps.size() - 1, 3), std::vector<int64_t>{0});
+}
+
 }  // namespace
 }  // namespace models

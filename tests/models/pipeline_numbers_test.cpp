@@ -104,6 +104,36 @@ TEST_P(PipelineNumbers, AreThoseOfOneRank) {
   }
 }
 
+/// TorchTitan's stages, whose layers are dealt unevenly: with whole parameters, and under FSDP2
+/// with units that stay gathered, or are freed after each forward. The last layout gathers and
+/// frees whole chunks.
+TEST(PipelineNumbers, OfTorchPipelinesAreThoseOfOneRank) {
+  const Json layouts[] = {{{"pipeline", 2}},
+                          {{"pipeline", 3}},
+                          {{"pipeline", 2}, {"pipeline_schedule", "gpipe"}},
+                          {{"pipeline", 2}, {"virtual_stages", 2}},
+                          {{"pipeline", 2}, {"virtual_stages", 4}}};
+  for (const int64_t zero_stage : {0, 2, 3}) {
+    for (Json layout : layouts) {
+      layout["zero_stage"] = zero_stage;
+      SCOPED_TRACE(layout.dump());
+      const bool interleaves = layout.contains("virtual_stages");
+      Json changes = four_layers(llama_changes(), interleaves ? 4 : 5);  // whole rounds
+      changes["model"]["num_layers"] = 6;
+      changes["training"]["framework"] = "torchtitan";
+      const Iteration expected = run_iteration(small_plan(changes));
+      changes["parallelism"] = layout;
+      changes["cluster"]["gpus_per_node"] = layout["pipeline"];
+      const Iteration actual = run_pipeline(small_plan(changes));
+      EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
+      ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
+      for (const auto& [name, gradient] : expected.gradients) {
+        EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), 2e-5) << name;
+      }
+    }
+  }
+}
+
 /// More tokens are predicted on the last stage, whose embedding is a copy of the first one's; in
 /// the last layout the final norm is on the stage before.
 TEST(PipelineNumbers, WithPredictionsAreThoseOfOneRank) {

@@ -236,11 +236,11 @@ TEST(Pieces, AreThoseOfAFamily) {
   EXPECT_NE(family_of(plan), family_of(piece_base({{"training", {{"micro_batch_size", 2}}}})));
 }
 
-/// 16 GPUs of TorchTitan without FSDP, as 8 stages and what is left for data ranks.
+/// 16 GPUs of nanotron without ZeRO, as 8 stages and what is left for data ranks.
 Plan replicated(int64_t tensor, const Json& changes = Json::object()) {
   Json tree = {{"cluster", {{"nodes", 2}}},
                {"parallelism", {{"pipeline", 8}, {"tensor", tensor}, {"zero_stage", 0}}},
-               {"training", {{"framework", "torchtitan"}}}};
+               {"training", {{"framework", "nanotron"}}}};
   tree.merge_patch(changes);
   return piece_base(tree);
 }
@@ -267,6 +267,18 @@ TEST(Pieces, OfPlansWithAndWithoutReducerBucketsAreOfTwoFamilies) {
   EXPECT_NE(family_of(replicated(1)), family_of(replicated(1, one_machine)));
   const Json four_machines = {{"cluster", {{"nodes", 4}}}};
   EXPECT_EQ(family_of(replicated(1)), family_of(replicated(1, four_machines)));
+}
+
+// Their buffers grow with the micro-batches of a step.
+TEST(Pieces, AreNotThoseOfTorchsPipelines) {
+  const auto obstacle = [](int64_t stages) {
+    return obstacle_to_composition(
+        piece_base({{"model", {{"tie_embeddings", false}}},
+                    {"parallelism", {{"pipeline", stages}}},
+                    {"training", {{"framework", "torchtitan"}, {"global_batch_size", 64}}}}));
+  };
+  EXPECT_EQ(obstacle(4), "its stages have a buffer for each micro-batch");
+  EXPECT_EQ(obstacle(1), "");
 }
 
 TEST(Pieces, BecomeStagesOfOtherDataRanks) {

@@ -90,6 +90,22 @@ TEST(PipelineSchedule, InterleavedGroupsGoThroughChunkAfterChunk) {
 }
 
 // Groups of 3 leave 2 of 5 micro-batches, which are as many as the stages.
+// The steps are those of _calculate_single_rank_operations() of torch 2.11.
+TEST(PipelineSchedule, OfTorchHasAsManyRoundsAsItsMicroBatchesHaveStages) {
+  const Plan plan = resolve_plan(Json::parse(R"({
+    "model": {"preset": "llama3-8b", "num_layers": 10},
+    "cluster": {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 3},
+    "parallelism": {"pipeline": 3, "virtual_stages": 2},
+    "training": {"framework": "torchtitan", "dtype": "bf16", "micro_batch_size": 1,
+                 "global_batch_size": 4}})"),
+                                 {});
+  const ScheduleShape shape = schedule_shape(plan);
+  EXPECT_EQ(order(shape, 1),
+            "F0.0 F1.0 F2.0 F3.0 F0.1 F1.1 F2.1 B0.1 F3.1 B1.1 B2.1 B3.1 B0.0 B1.0 B2.0 B3.0");
+  EXPECT_EQ(order(shape, 2),
+            "F0.0 F1.0 F2.0 F3.0 F0.1 B0.1 F1.1 B1.1 F2.1 B2.1 F3.1 B3.1 B0.0 B1.0 B2.0 B3.0");
+}
+
 TEST(PipelineSchedule, TheLastGroupMayBeSmaller) {
   EXPECT_EQ(order({k1f1b, 2, 5, 2, 3}, 1),
             "F0.0 F1.0 F2.0 F0.1 B0.1 F1.1 B1.1 F2.1 B2.1 F3.0 B0.0 F4.0 B1.0 F3.1 B2.0 F4.1 B3.1 "

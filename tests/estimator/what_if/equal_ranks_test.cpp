@@ -28,6 +28,17 @@ TEST(EqualRanks, RunAlikeWithMoreMicroBatchesThanThePeakNeeds) {
   EXPECT_NE(rank_run_key(equal_plan_of_batch(32), 0), rank_run_key(equal_plan_of_batch(4), 0));
 }
 
+// Such a stage has buffers for all of its micro-batches.
+TEST(EqualRanks, OfTorchsPipelinesHaveAsManyMicroBatches) {
+  const auto key = [](int64_t samples) {
+    return rank_run_key(
+        equal_plan({{"model", {{"tie_embeddings", false}}},
+                    {"training", {{"framework", "torchtitan"}, {"global_batch_size", samples}}}}),
+        0);
+  };
+  EXPECT_NE(key(32), key(64));
+}
+
 TEST(EqualRanks, AreNotOfAnotherStageOrShard) {
   const Plan plan = equal_plan_of_batch(32);
   EXPECT_NE(rank_run_key(plan, 0), rank_run_key(plan, 4));

@@ -161,7 +161,7 @@ TEST(Search, GivesPlansOfOneFamilyTheSameKey) {
 
 TEST(Search, GivesLayoutsWithoutReducerBucketsAKeyOfTheirOwn) {
   const PlanSpec spec = open_spec(
-      {{"training", {{"framework", "torchtitan"}, {"micro_batch_size", 1}, {"recompute", "none"}}},
+      {{"training", {{"framework", "nanotron"}, {"micro_batch_size", 1}, {"recompute", "none"}}},
        {"parallelism", {{"tensor", 1}, {"zero_stage", 0}, {"virtual_stages", 1}}}});
   std::map<std::string, std::string> pieces;
   for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 8, {}), 8).allowed) {

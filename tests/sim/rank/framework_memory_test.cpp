@@ -430,6 +430,51 @@ TEST(TorchtitanFramework, FreesGatheredExpertsThatAreRecomputed) {
   EXPECT_EQ(held("full"), held("none"));
 }
 
+/// One of the middle stages of a Llama under FSDP2, in four stages of TorchTitan.
+estimator::RankProfile titan_stage(int64_t micro_batches, const Json& changes = Json::object()) {
+  Json all = Json::parse(R"({
+    "model": {"num_layers": 10, "ffn_hidden_size": 2816, "num_query_groups": 4,
+              "normalization": "RMSNorm", "activation": "swiglu", "position_embedding": "rope",
+              "add_bias_linear": false, "tie_embeddings": false, "hidden_dropout": 0,
+              "attention_dropout": 0},
+    "cluster": {"nodes": 1, "gpus_per_node": 8},
+    "parallelism": {"pipeline": 4, "zero_stage": 2},
+    "training": {"framework": "torchtitan", "dtype": "bf16", "attention": "flash"}})");
+  all["training"]["global_batch_size"] = 2 * b * micro_batches;
+  all.merge_patch(changes);
+  return execute(gpt_plan(all), /*rank=*/2);
+}
+
+// Two buffers of the hidden states' shape, and the tokens and the labels, although they are not
+// read here.
+TEST(TorchtitanFramework, KeepsTwoBuffersForEachMicroBatchOfAStage) {
+  const auto held = [](int64_t micro_batches) {
+    return titan_stage(micro_batches).phases.back().after.allocated_bytes;
+  };
+  constexpr int64_t kInt64 = 8;
+  EXPECT_EQ(held(8) - held(6), 2 * (2 * kFp16 * s * b * h + 2 * kInt64 * s * b));
+}
+
+// Parameters are not freed between the micro-batches, and the sums of their gradients are whole and
+// in fp32; a rank counts its own half of them. At the peak, in a backward, nothing is reduced yet.
+TEST(TorchtitanFramework, SumsWholeGradientsOfAStageInFp32) {
+  const estimator::RankProfile profile = titan_stage(8);
+  EXPECT_EQ(profile.peak.direction, estimator::Direction::kBackward);
+  EXPECT_EQ(profile.peak.categories.value()[estimator::MemoryCategory::kGradient],
+            kFp32 * 2 * profile.parameters.count);
+}
+
+// Of the 16 micro-batches of a step not all are executed. The stage has three layers.
+TEST(TorchtitanFramework, GathersAndReducesTheUnitsOfAStageOnceInAStep) {
+  int64_t gathers = 0, reductions = 0;
+  for (const estimator::CollectiveRecord& record : titan_stage(16).collectives) {
+    if (record.call.kind == estimator::CollectiveKind::kAllGather) gathers += record.count;
+    if (record.call.kind == estimator::CollectiveKind::kReduceScatter) reductions += record.count;
+  }
+  EXPECT_EQ(gathers, 3);
+  EXPECT_EQ(reductions, 3);
+}
+
 /// The same Llama under transformers' Trainer on one of 8 data ranks.
 estimator::RankProfile trainer_profile(int64_t layers,
                                        const Json& training,

@@ -335,6 +335,9 @@ constexpr const char* kFsdpByOperator =
 constexpr const char* kPipelineByOperator =
     R"({"parallelism": {"tensor": 2, "pipeline": 2},
         "training": {"framework": "torchtitan", "recompute": "selective"}})";
+constexpr const char* kFsdp2Pipeline2 =
+    R"({"parallelism": {"data": 2, "pipeline": 2, "zero_stage": 2},
+        "training": {"framework": "torchtitan"}})";
 constexpr const char* kFsdpBf16 =
     R"({"parallelism": {"data": 4, "zero_stage": 3},
         "training": {"framework": "plain", "dtype": "bf16", "attention": "flash"}})";
@@ -362,13 +365,14 @@ INSTANTIATE_TEST_SUITE_P(
     FullySharded,
     VerifiedLayout,
     testing::Values(Layout{"Data2", 2, kFsdp2, true},
-                    Layout{"Replicated", 8, kOwnGradients},
+                    Layout{"Replicated", 8, kOwnGradients, true},
                     Layout{"Data2Tied", 2, kFsdp2},
                     Layout{"Data4KeptAfterForwardSgd", 4, kFsdp4Kept, true},
                     Layout{"Data3Uneven", 3, kFsdp3Uneven, true},
                     Layout{"Tensor2SequenceData4", 8, kT2Fsdp4, true},
                     Layout{"Replicas2Accumulating", 4, kFsdp4Replicas2, true},
                     Layout{"FullRecompute", 2, kFsdpRecompute, true},
+                    Layout{"Pipeline2", 4, kFsdp2Pipeline2, true},
                     Layout{"RecomputeByOperator", 4, kFsdpByOperator, true},
                     Layout{"Bf16Flash", 4, kFsdpBf16, true},
                     Layout{"Data4Experts2", 4, kFsdp4Experts2, true},
