@@ -9,6 +9,7 @@
 #include "estimator/base/errors.h"
 #include "sim/cli/import/glob.h"
 #include "sim/cli/import/toml_entries.h"
+#include "sim/cli/import/torchtitan_pipeline.h"
 
 namespace onerank_data {
 extern const std::string_view import_torchtitan_json;
@@ -147,6 +148,7 @@ ImportedPlan import_torchtitan_config(const std::string& text, const std::string
                  plan);
   set_last_unit(entry_named(entries, "parallelism.fsdp-reshard-after-forward", "default", origin),
                 plan);
+  set_torchtitan_pipeline(entries, plan);
   // parallelize_llama() in models/llama3/infra/parallelize.py always divides the sequence.
   const Json tensor = said_key(plan, "parallelism.tensor");
   if (tensor.is_number_integer() && tensor > 1)

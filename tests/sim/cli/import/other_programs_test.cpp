@@ -168,21 +168,59 @@ TEST(TorchtitanConfig, ReshardsTheLastUnitWhereItAlwaysReshards) {
   EXPECT_TRUE(said_key(whole, "parallelism.reshard_last_unit").is_null());
 }
 
-// build_pipeline_schedule() in torchtitan/distributed/pipeline_parallel.py of v0.2.2 cuts the local
-// batch into micro-batches of one sample by default, whatever else the file says.
-TEST(TorchtitanConfig, RefusesAPipelineByItsDegree) {
-  const auto of = [](const std::string& lines) {
-    return techniques_of(imported("[model]\nname = \"llama3\"\nflavor = \"8B\"\n" + lines));
-  };
-  using Names = std::vector<std::string>;
-  EXPECT_EQ(of("[parallelism]\npipeline_parallel_degree = 4\n"), Names{"torch-pipeline"});
-  EXPECT_EQ(of("[parallelism]\npipeline_parallel_degree = 4\n"
-               "pipeline_parallel_schedule = \"1F1B\"\n"),
-            Names{"torch-pipeline"});
-  EXPECT_EQ(of("[experimental]\npipeline_parallel_degree = 2\n"), Names{"torch-pipeline"});
-  EXPECT_EQ(of("[parallelism]\npipeline_parallel_degree = 1\n"
-               "pipeline_parallel_schedule = \"1F1B\"\n"),
-            Names{});
+ImportedPlan of_pipeline(const std::string& lines, const std::string& training = "") {
+  return imported("[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n" + training +
+                  "[parallelism]\npipeline_parallel_degree = 4\n" + lines);
+}
+
+// build_pipeline_schedule() and apply_fsdp() of v0.2.2: micro-batches of one sample by default, and
+// parameters that stay gathered.
+TEST(TorchtitanConfig, ReadsAPipeline) {
+  const ImportedPlan plan = of_pipeline("", "local_batch_size = 12\n");
+  EXPECT_EQ(techniques_of(plan), std::vector<std::string>{});
+  EXPECT_EQ(said_key(plan, "parallelism.pipeline"), 4);
+  EXPECT_EQ(said_key(plan, "parallelism.zero_stage"), 2);
+  EXPECT_TRUE(said_key(plan, "parallelism.virtual_stages").is_null());
+  EXPECT_EQ(said_key(plan, "training.micro_batch_size"), 1);
+  EXPECT_EQ(said_key(plan, "training.gradient_accumulation_steps"), 12);
+  const ImportedPlan freed = of_pipeline(
+      "pipeline_parallel_microbatch_size = 4\nfsdp_reshard_after_forward = \"always\"\n");
+  EXPECT_EQ(said_key(freed, "parallelism.zero_stage"), 3);
+  EXPECT_EQ(said_key(freed, "parallelism.reshard_last_unit"), true);
+  EXPECT_EQ(said_key(freed, "training.micro_batch_size"), 4);
+  EXPECT_EQ(said_key(freed, "training.gradient_accumulation_steps"), 2);
+}
+
+// pipeline_llm(): two chunks where the schedule interleaves, or as many as layers_per_stage makes
+// of 34 layers.
+TEST(TorchtitanConfig, ReadsTheStagesOfAPipeline) {
+  const std::string interleaved = "pipeline_parallel_schedule = \"Interleaved1F1B\"\n";
+  EXPECT_EQ(said_key(of_pipeline(interleaved), "parallelism.virtual_stages"), 2);
+  EXPECT_EQ(said_key(of_pipeline(interleaved + "pipeline_parallel_layers_per_stage = 3\n"),
+                     "parallelism.virtual_stages"),
+            3);
+  EXPECT_EQ(said_key(of_pipeline("pipeline_parallel_last_stage_less_layers = 4\n"
+                                 "pipeline_parallel_first_stage_less_layers = 0\n"),
+                     "parallelism.layers_per_stage"),
+            (Json{9, 9, 9, 5}));
+  EXPECT_EQ(said_key(of_pipeline("pipeline_parallel_schedule = \"GPipe\"\n"),
+                     "parallelism.pipeline_schedule"),
+            "gpipe");
+}
+
+TEST(TorchtitanConfig, RefusesPipelinesThatNoPlanHas) {
+  const std::vector<std::string> refused = {"torch-pipeline"};
+  for (const char* lines : {"pipeline_parallel_schedule = \"ZBVZeroBubble\"\n",
+                            "pipeline_parallel_schedule_csv = \"schedule.csv\"\n",
+                            "module_fqns_per_model_part = [[\"layers.0\"], [\"layers.1\"]]\n"}) {
+    EXPECT_EQ(techniques_of(of_pipeline(lines)), refused) << lines;
+  }
+  const std::string batch = "local_batch_size = 4\nglobal_batch_size = ";
+  EXPECT_EQ(techniques_of(of_pipeline("data_parallel_shard_degree = 2\n", batch + "16\n")),
+            refused);
+  EXPECT_EQ(techniques_of(of_pipeline("data_parallel_shard_degree = 2\n", batch + "8\n")),
+            std::vector<std::string>{});
+  EXPECT_THROW(of_pipeline("pipeline_parallel_microbatch_size = 3\n"), estimator::UserError);
 }
 
 // maybe_enable_amp() in torchtitan/distributed/utils.py of v0.2.2.

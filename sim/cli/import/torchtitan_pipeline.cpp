@@ -1,0 +1,169 @@
+#include "sim/cli/import/torchtitan_pipeline.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
+#include <string>
+
+#include "estimator/base/units.h"
+#include "estimator/plan/dealt_layers.h"
+#include "estimator/plan/model_config.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+
+constexpr const char* kTechnique = "torch-pipeline";
+
+const SourceEntry* find(const std::vector<SourceEntry>& entries, const std::string& key) {
+  const auto found = std::find_if(
+      entries.begin(), entries.end(), [&](const SourceEntry& entry) { return entry.key == key; });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+/// Of parallelism.pipeline_parallel_NAME; `otherwise` if it is not there or is no number.
+int64_t number_of(const std::vector<SourceEntry>& entries,
+                  const std::string& key,
+                  int64_t otherwise) {
+  const SourceEntry* entry = find(entries, key);
+  if (entry == nullptr) return otherwise;
+  char* end = nullptr;
+  const std::string text = entry->value();
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  return end == text.c_str() || *end != '\0' ? otherwise : value;
+}
+
+/// 0: not known.
+int64_t layers_of_model(const ImportedPlan& plan) {
+  const Json model = said_key(plan, "model");
+  if (model.is_string()) {
+    const auto* preset = estimator::find_model_preset(model.get<std::string>());
+    return preset == nullptr ? 0 : preset->config.num_layers;
+  }
+  return model.is_object() ? model.value("num_layers", int64_t{0}) : 0;
+}
+
+/// Whether the job says something with the key: a list, or a text that is not empty.
+bool says(const SourceEntry* entry) {
+  const std::vector<std::string> nothing = {""};
+  return entry != nullptr && entry->values != nothing && !entry->is_null;
+}
+
+/// What is written by hand, or is a schedule that splits the backward.
+void refuse_other_schedules(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
+  const std::array known = {"1F1B", "GPipe", "Interleaved1F1B"};
+  const SourceEntry* schedule = find(entries, "parallelism.pipeline-parallel-schedule");
+  if (schedule != nullptr &&
+      std::find(known.begin(), known.end(), schedule->value()) == known.end())
+    add_technique(plan, kTechnique, *schedule);
+  for (const char* key : {"parallelism.pipeline-parallel-schedule-csv",
+                          "parallelism.module-fqns-per-model-part",
+                          "experimental.pipeline-parallel-degree"}) {
+    const SourceEntry* entry = find(entries, key);
+    if (says(entry)) add_technique(plan, kTechnique, *entry);
+  }
+}
+
+/// An update of several steps of the schedule, each of which fills and empties the pipeline.
+void refuse_several_steps(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
+  const SourceEntry* batch = find(entries, "training.global-batch-size");
+  if (batch == nullptr || number_of(entries, batch->key, -1) <= 0) return;
+  const Json data = said_key(plan, "parallelism.data");
+  const int64_t local = number_of(entries, "training.local-batch-size", 8);
+  const bool is_one =
+      data.is_number_integer() && number_of(entries, batch->key, -1) == local * data.get<int64_t>();
+  if (!is_one) add_technique(plan, kTechnique, *batch);
+}
+
+/// build_pipeline_schedule() cuts the local batch into micro-batches.
+void set_micro_batches(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
+  constexpr int64_t kDefaultBatch = 8;
+  const int64_t batch = number_of(entries,
+                                  "training.local-batch-size",
+                                  number_of(entries, "training.batch-size", kDefaultBatch));
+  const int64_t size = number_of(entries, "parallelism.pipeline-parallel-microbatch-size", 1);
+  if (size <= 0 || batch % size != 0) {
+    throw estimator::UserError(
+        {.what = "micro-batches do not divide the batch of a pipeline",
+         .where = fmt::format("{}: local_batch_size = {}, pipeline_parallel_microbatch_size = {}",
+                              plan.origin,
+                              batch,
+                              size),
+         .help = "TorchTitan wants a multiple"});
+  }
+  set_key(plan, "training.micro_batch_size", size);
+  if (said_key(plan, "training.global_batch_size").is_null())
+    set_key(plan, "training.gradient_accumulation_steps", batch / size);
+}
+
+estimator::DealtLayers dealt(const std::vector<SourceEntry>& entries, const ImportedPlan& plan) {
+  return {
+      .layers = layers_of_model(plan),
+      .pieces = 1,
+      .first_counts =
+          number_of(entries, "parallelism.pipeline-parallel-first-stage-less-layers", 1),
+      .last_counts = number_of(entries, "parallelism.pipeline-parallel-last-stage-less-layers", 1)};
+}
+
+/// pipeline_llm(): as many chunks as layers_per_stage makes of the layers, else two where the
+/// schedule interleaves.
+int64_t chunks_of(const std::vector<SourceEntry>& entries,
+                  const estimator::DealtLayers& layers,
+                  int64_t stages,
+                  bool interleaves) {
+  const int64_t of_stage = number_of(entries, "parallelism.pipeline-parallel-layers-per-stage", 0);
+  if (of_stage <= 0 || layers.layers == 0) return interleaves ? 2 : 1;
+  const int64_t counted = layers.layers + layers.first_counts + layers.last_counts;
+  return std::max<int64_t>(1, estimator::divide_up(counted, of_stage) / stages);
+}
+
+void set_stages(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
+  const SourceEntry* schedule = find(entries, "parallelism.pipeline-parallel-schedule");
+  const std::string name = schedule == nullptr ? "1F1B" : schedule->value();
+  if (name == "GPipe") set_key(plan, "parallelism.pipeline_schedule", "gpipe");
+  estimator::DealtLayers layers = dealt(entries, plan);
+  const int64_t stages = said_key(plan, "parallelism.pipeline").get<int64_t>();
+  const int64_t chunks = chunks_of(entries, layers, stages, name == "Interleaved1F1B");
+  if (chunks > 1) set_key(plan, "parallelism.virtual_stages", chunks);
+  if (layers.first_counts == 1 && layers.last_counts == 1) return;  // the plan's default
+  layers.pieces = stages * chunks;
+  const std::vector<int64_t> of_pieces = estimator::dealt_layers(layers);
+  if (!of_pieces.empty()) set_key(plan, "parallelism.layers_per_stage", of_pieces);
+}
+
+/// These keys have an effect where there is a pipeline.
+void move_to_modelled(ImportedPlan& plan) {
+  const auto is_of_pipeline = [](const SourceEntry& entry) {
+    return entry.key.starts_with("parallelism.pipeline-parallel-");
+  };
+  std::copy_if(plan.without_effect.begin(),
+               plan.without_effect.end(),
+               std::back_inserter(plan.modelled),
+               is_of_pipeline);
+  std::erase_if(plan.without_effect, is_of_pipeline);
+}
+
+}  // namespace
+
+void set_torchtitan_pipeline(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
+  const Json stages = said_key(plan, "parallelism.pipeline");
+  if (!stages.is_number_integer() || stages.get<int64_t>() <= 1) return;
+  refuse_other_schedules(entries, plan);
+  refuse_several_steps(entries, plan);
+  set_micro_batches(entries, plan);
+  set_stages(entries, plan);
+  move_to_modelled(plan);
+  // apply_fsdp() does not free parameters after a forward by default.
+  const SourceEntry* policy = find(entries, "parallelism.fsdp-reshard-after-forward");
+  const bool is_default = policy == nullptr || policy->value() == "default";
+  if (is_default && said_key(plan, "parallelism.zero_stage") == 3)
+    set_key(plan, "parallelism.zero_stage", 2);
+}
+
+}  // namespace sim
