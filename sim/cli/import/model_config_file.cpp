@@ -19,6 +19,7 @@ struct FamilyRow {
   std::string technique;
   bool latent = false;
   std::string mlp;
+  int64_t extra_positions = 0;
   estimator::JsonValue config;
   estimator::JsonValue model;
 };
@@ -29,6 +30,7 @@ void visit_fields(Visitor& visit, FamilyRow& row) {
   visit("latent", row.latent, "DeepSeek's attention and experts");
   visit(
       "mlp", row.mlp, "gated or plain, whatever its activation is; empty: as the activation says");
+  visit("extra_positions", row.extra_positions, "learned positions beyond the longest sequence");
   visit("config", row.config, "defaults of the class of its configuration");
   visit("model", row.model, "fields of a plan's model that no key says");
 }
@@ -55,12 +57,19 @@ int64_t whole(const Json& tree, const char* key) {
 }
 
 constexpr const char* kMlp = "mlp-of-family";
+constexpr const char* kWindow = "sliding-window";
 
 /// Defaults of the class, under what the file says. A null of the file stays one.
 Json with_defaults(const Json& tree, const FamilyRow& family) {
   Json config = family.config.json().is_object() ? family.config.json() : Json::object();
   config.update(tree);
   return config;
+}
+
+/// Whether the longest sequence of the model fits into its window of attention.
+bool window_holds_all(const Json& config) {
+  const int64_t longest = whole(config, "max_position_embeddings");
+  return longest > 0 && whole(config, "sliding_window") >= longest;
 }
 
 /// Those of the class, those of the file, and what rows depend on beside them.
@@ -73,43 +82,80 @@ std::vector<SourceEntry> family_entries(const FamilyRow& family,
     entries = entries_of_tree(family.config.json(), "", "default of its class");
   }
   for (SourceEntry& entry : entries_of_tree(tree, text, origin)) entries.push_back(entry);
+  if (window_holds_all(with_defaults(tree, family))) {
+    std::erase_if(entries, [](const SourceEntry& entry) { return entry.key == kWindow; });
+  }
   entries.push_back({.key = kMlp, .values = {family.mlp}, .place = origin});
   return entries;
 }
 
-/// Which layers have experts: DeepseekV3DecoderLayer asks for first_k_dense_replace, and
-/// Qwen3MoeDecoderLayer for mlp_only_layers and decoder_sparse_step.
+/// Which layers have experts: DeepseekV3DecoderLayer asks for first_k_dense_replace,
+/// Qwen3MoeDecoderLayer for mlp_only_layers and decoder_sparse_step, and Ernie4_5_MoeDecoderLayer
+/// for moe_layer_start_index, moe_layer_end_index and moe_layer_interval.
 void set_expert_layers(const Json& config, Json& model) {
   constexpr int64_t kMostLayers = 10'000;
   const int64_t layers = whole(model, "num_layers");
   if (whole(model, "num_experts") == 0 || layers > kMostLayers) return;
-  const int64_t dense = whole(config, "first_k_dense_replace");
-  const int64_t step = std::max<int64_t>(whole(config, "decoder_sparse_step"), 1);
+  const int64_t dense =
+      std::max(whole(config, "first_k_dense_replace"), whole(config, "moe_layer_start_index"));
+  const int64_t end = whole(config, "moe_layer_end_index");  // 0: the last one
+  const int64_t step = std::max<int64_t>(
+      {whole(config, "decoder_sparse_step"), whole(config, "moe_layer_interval"), 1});
   const Json only = config.value("mlp_only_layers", Json::array());
   Json pattern = Json::array();
   for (int64_t layer = 0; layer < layers; ++layer) {
     const bool is_dense =
-        layer < dense || (layer + 1) % step != 0 ||
+        layer < dense || (end > 0 && layer > end) || (layer + 1) % step != 0 ||
         std::any_of(only.begin(), only.end(), [&](const Json& said) { return said == layer; });
     pattern.push_back(is_dense ? 0 : 1);
   }
   if (std::count(pattern.begin(), pattern.end(), 0) > 0) model["moe_layer_freq"] = pattern;
 }
 
-/// Shared experts of DeepSeek are as wide as routed ones, and head_dim is not the width of a head
-/// (configuration_deepseek_v3.py).
-void finish_latent(const Json& config, Json& model) {
-  model.erase("kv_channels");
-  model.erase("num_query_groups");
-  if (const int64_t shared =
-          whole(config, "n_shared_experts") * whole(config, "moe_intermediate_size");
-      shared > 0) {
-    model["moe_shared_expert_intermediate_size"] = shared;
-  }
+/// Shared experts are one MLP, as wide as so many routed ones; where those have no width of their
+/// own, it is that of the MLP.
+void set_shared_experts(const Json& config, Json& model) {
+  const int64_t count = whole(config, "n_shared_experts") + whole(config, "moe_num_shared_experts");
+  const int64_t own = whole(model, "moe_ffn_hidden_size");
+  const int64_t width = count * (own > 0 ? own : whole(model, "ffn_hidden_size"));
+  if (whole(model, "num_experts") == 0 || width == 0) return;
+  model["moe_shared_expert_intermediate_size"] = width;
+}
+
+/// A router with one group has none.
+void drop_single_group(Json& model) {
   if (model.contains("moe_router_num_groups") && model["moe_router_num_groups"] == 1) {
     model.erase("moe_router_num_groups");
     model.erase("moe_router_group_topk");
   }
+}
+
+/// In MLA head_dim is not the width of a head (configuration_deepseek_v3.py).
+void finish_latent(Json& model) {
+  model.erase("kv_channels");
+  model.erase("num_query_groups");
+}
+
+/// The part of a head with positions (GPTJAttention); OPTLearnedPositionalEmbedding has two rows
+/// before the first position.
+void finish_positions(const FamilyRow& family, const Json& config, Json& model) {
+  if (const int64_t turned = whole(config, "rotary_dim"); turned > 0) {
+    const int64_t own = whole(model, "kv_channels");
+    const int64_t heads = std::max<int64_t>(whole(model, "num_attention_heads"), 1);
+    const int64_t width = own > 0 ? own : whole(model, "hidden_size") / heads;
+    model["rotary_percent"] = static_cast<double>(turned) / static_cast<double>(width);
+  }
+  if (family.extra_positions > 0) {
+    model["max_position_embeddings"] =
+        whole(model, "max_position_embeddings") + family.extra_positions;
+  }
+}
+
+/// OPT projects an embedding of another width (OPTDecoder).
+void name_projected_embedding(const Json& config, const SourceEntry& use, ImportedPlan& plan) {
+  const int64_t width = whole(config, "word_embed_proj_dim");
+  if (width == 0 || width == whole(config, "hidden_size")) return;
+  add_technique(plan, "projected-embedding", use);
 }
 
 }  // namespace
@@ -129,16 +175,17 @@ ImportedPlan import_hf_config(const Json& tree,
   const FamilyRow& family = family_of(type);
   ImportedPlan plan = import_entries(family_entries(family, tree, text, origin), table, origin);
   std::erase_if(plan.unknown, [](const SourceEntry& entry) { return entry.key == kMlp; });
-  if (!family.technique.empty()) {
-    add_technique(
-        plan,
-        family.technique,
-        {.key = "model_type", .values = {type}, .place = place_of("model_type", text, origin)});
-  }
+  const SourceEntry use = {
+      .key = "model_type", .values = {type}, .place = place_of("model_type", text, origin)};
+  if (!family.technique.empty()) add_technique(plan, family.technique, use);
   Json model = family.model.json().is_object() ? family.model.json() : Json::object();
   if (const Json said = said_key(plan, "model"); said.is_object()) model.update(said);
   const Json config = with_defaults(tree, family);
-  if (family.latent) finish_latent(config, model);
+  name_projected_embedding(config, use, plan);
+  if (family.latent) finish_latent(model);
+  drop_single_group(model);
+  set_shared_experts(config, model);
+  finish_positions(family, config, model);
   set_expert_layers(config, model);
   set_key(plan, "model", model);
   return plan;

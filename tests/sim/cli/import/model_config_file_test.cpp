@@ -219,18 +219,112 @@ TEST(HfConfig, KnowsWhichLayersHaveExperts) {
   EXPECT_EQ(small_model("deepseek_v3", cut), 36'555'648);
 }
 
-TEST(HfConfig, RefusesBiasesOfAttentionAlone) {
+// GlmAttention has biases on query, key and value.
+TEST(HfConfig, KnowsFamiliesWithBiasesOfQueryKeyAndValue) {
+  const Json keys = {{"intermediate_size", 1024}, {"num_key_value_heads", 4}};
+  EXPECT_EQ(small_model("glm", and_keys(keys, {{"attention_bias", true}})), 45'363'712);
+  EXPECT_EQ(small_model("glm", and_keys(keys, {{"attention_bias", false}})),
+            45'363'712 - 4 * 16 * 128);
+  EXPECT_EQ(small_model("stablelm", and_keys(keys, {{"use_qkv_bias", false}})),
+            42'218'496 - 4 * 16 * 64);
+}
+
+TEST(HfConfig, RefusesBiasesOfAttentionThatAreNotBuilt) {
   const auto of = [](const std::string& type, bool bias) {
     const Json config = {{"model_type", type}, {"attention_bias", bias}};
     return hf_techniques(hf_plan(config.dump()));
   };
-  for (const char* type : {"llama", "qwen3", "deepseek_v3"}) {
+  for (const char* type : {"llama", "qwen3", "deepseek_v3", "granite"}) {
     EXPECT_EQ(of(type, true), HfNames{"attention-bias"}) << type;
     EXPECT_EQ(of(type, false), HfNames{}) << type;
   }
   EXPECT_EQ(of("gpt_neox", true), HfNames{});
   EXPECT_EQ(of("gpt_neox", false), HfNames{"attention-bias"});
   EXPECT_EQ(of("mixtral", true), HfNames{});  // its class has no such key
+}
+
+/// Sizes that these families have beside those of small_model().
+const Json& grouped_keys() {
+  static const Json keys = {{"intermediate_size", 1024}, {"num_key_value_heads", 4}};
+  return keys;
+}
+
+Json grouped_and(const Json& more) { return and_keys(grouped_keys(), more); }
+
+TEST(HfConfig, CountsTheParametersOfDenseFamilies) {
+  EXPECT_EQ(small_model("opt", {{"ffn_dim", 1024}}), 24'829'952);  // two positions more
+  EXPECT_EQ(small_model("gpt_bigcode", Json::object()), 27'188'736);
+  EXPECT_EQ(small_model("starcoder2", grouped_keys()), 23'745'536);
+  EXPECT_EQ(small_model("stablelm", grouped_and({{"use_qkv_bias", true}})), 42'218'496);
+  EXPECT_EQ(small_model("glm", grouped_keys()), 45'363'712);
+  EXPECT_EQ(small_model("granite", grouped_keys()), 42'209'792);
+  EXPECT_EQ(small_model("seed_oss", grouped_keys()), 45'363'712);
+  EXPECT_EQ(small_model("ernie4_5", grouped_keys()), 28'971'520);
+  EXPECT_EQ(small_model("nemotron", grouped_keys()), 40'117'248);
+  EXPECT_EQ(small_model("arcee", grouped_keys()), 40'112'640);
+  EXPECT_EQ(small_model("helium", grouped_and({{"head_dim", 64}})), 42'209'792);
+  EXPECT_EQ(small_model("hunyuan_v1_dense", grouped_and({{"head_dim", 64}})), 42'210'304);
+}
+
+TEST(HfConfig, CountsTheParametersOfFamiliesWithExperts) {
+  const Json experts = {{"num_experts_per_tok", 2}, {"moe_intermediate_size", 256}};
+  const Json glm = {{"n_routed_experts", 8}, {"use_qk_norm", true}, {"attention_bias", true}};
+  EXPECT_EQ(small_model("glm4_moe", and_keys(grouped_and(experts), glm)), 48'124'928);
+  const Json dots = {
+      {"n_routed_experts", 8}, {"n_shared_experts", 2}, {"first_k_dense_replace", 1}};
+  EXPECT_EQ(small_model("dots1", and_keys(grouped_and(experts), dots)), 49'300'480);
+  EXPECT_EQ(small_model("granitemoe", grouped_and({{"num_local_experts", 4}})), 61'092'352);
+  // Without the biases that choose experts, which no gradient changes.
+  EXPECT_EQ(
+      small_model(
+          "ernie4_5_moe",
+          grouped_and({{"moe_num_experts", 8}, {"moe_k", 2}, {"moe_intermediate_size", 256}})),
+      32'915'968);
+  const Json hunyuan = {{"num_experts", 4}, {"moe_topk", {2, 2, 2, 2}}, {"head_dim", 64}};
+  EXPECT_EQ(small_model("hunyuan_v1_moe", grouped_and(hunyuan)), 67'384'320);
+}
+
+// Phi-4-mini's window is of 262,144 tokens, and its longest sequence of 131,072.
+TEST(HfConfig, RefusesNoWindowThatHoldsTheLongestSequence) {
+  const auto of = [](int64_t window) {
+    const Json config = {
+        {"model_type", "phi3"}, {"max_position_embeddings", 4096}, {"sliding_window", window}};
+    return hf_techniques(hf_plan(config.dump()));
+  };
+  EXPECT_EQ(of(8192), HfNames{});
+  EXPECT_EQ(of(4096), HfNames{});
+  EXPECT_EQ(of(2047), HfNames{"sliding-window"});
+}
+
+TEST(HfConfig, NamesTheOneThingThatIsMissing) {
+  const auto of = [](const Json& config) { return hf_techniques(hf_plan(config.dump())); };
+  const Json wide = {{"model_type", "opt"}, {"hidden_size", 1024}};
+  EXPECT_EQ(of(and_keys(wide, {{"word_embed_proj_dim", 512}})), HfNames{"projected-embedding"});
+  EXPECT_EQ(of(and_keys(wide, {{"word_embed_proj_dim", 1024}})), HfNames{});
+  EXPECT_EQ(of({{"model_type", "opt"}, {"do_layer_norm_before", false}}),
+            HfNames{"norm-after-sum"});
+  EXPECT_EQ(of({{"model_type", "stablelm"}, {"qk_layernorm", true}}), HfNames{"norm-of-each-head"});
+  EXPECT_EQ(of({{"model_type", "baichuan"}, {"num_attention_heads", 40}}), HfNames{"alibi"});
+  EXPECT_EQ(of({{"model_type", "baichuan"}, {"num_attention_heads", 32}}), HfNames{});
+  const std::pair<const char*, const char*> families[] = {{"olmo", "norm-parameters"},
+                                                          {"olmo2", "norms-after"},
+                                                          {"olmoe", "norms-of-all-heads"},
+                                                          {"smollm3", "layers-without-rope"},
+                                                          {"cohere", "norm-parameters"},
+                                                          {"phi", "output-bias"},
+                                                          {"glm4", "norms-after"},
+                                                          {"jamba", "mamba"},
+                                                          {"granitemoehybrid", "mamba"},
+                                                          {"minimax", "linear-attention"},
+                                                          {"recurrent_gemma", "recurrent-layers"},
+                                                          {"lfm2", "convolution-layers"},
+                                                          {"bloom", "alibi"},
+                                                          {"qwen2_moe", "shared-expert-gate"},
+                                                          {"gptj", "eager-attention"},
+                                                          {"t5", "encoder-decoder"}};
+  for (const auto& [type, technique] : families) {
+    EXPECT_EQ(of({{"model_type", type}}), HfNames{technique}) << type;
+  }
 }
 
 }  // namespace
