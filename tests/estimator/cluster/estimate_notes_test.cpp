@@ -73,6 +73,7 @@ bool leaves_out(const char* model, int64_t sequence, const char* words) {
 TEST(Gaps, NameASlidingWindowWhereTheSequenceIsLonger) {
   EXPECT_TRUE(leaves_out("mistral-7b", 8192, "sliding window of 4,096 tokens"));
   EXPECT_FALSE(leaves_out("mistral-7b", 4096, "sliding window"));
+  EXPECT_TRUE(leaves_out("starcoder2-7b", 8192, "sliding window of 4,096 tokens"));
   EXPECT_FALSE(leaves_out("llama3-8b", 8192, "sliding window"));
 }
 
@@ -82,7 +83,8 @@ TEST(Gaps, NameWhatTheLayersOfGemmaHave) {
 }
 
 TEST(Gaps, AreOfModelsThatAreKnown) {
-  for (const char* model : {"mistral-7b", "gemma-2b", "gemma-7b"}) {
+  for (const char* model :
+       {"mistral-7b", "starcoder2-3b", "starcoder2-7b", "starcoder2-15b", "gemma-2b", "gemma-7b"}) {
     EXPECT_NE(find_model_preset(model), nullptr) << model;
   }
 }
