@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/optimizer_moments.h"
 #include "estimator/schedule/pipeline_schedule.h"
 
 namespace estimator {
@@ -29,10 +30,14 @@ struct MomentFormula {
   std::optional<Optimizer> optimizer;  ///< empty if plans do not have it
   const char* source;
 };
+constexpr MomentFormula moments_in_plans(const char* name, Optimizer optimizer, const char* paper) {
+  return {name, kMomentBytes * moments_of(optimizer, /*is_matrix=*/true), optimizer, paper};
+}
+
 constexpr std::array<MomentFormula, 4> kMoments = {
-    {{"AdamW", 8, Optimizer::kAdamw, kZeroPaper},
-     {"SGD with momentum", 4, Optimizer::kSgd, kZeroPaper},
-     {"Muon", 4, Optimizer::kMuon, "Jordan et al. 2024"},
+    {moments_in_plans("AdamW", Optimizer::kAdamw, kZeroPaper),
+     moments_in_plans("SGD with momentum", Optimizer::kSgd, kZeroPaper),
+     moments_in_plans("Muon", Optimizer::kMuon, "Jordan et al. 2024"),
      {"8-bit AdamW", 2, std::nullopt, "Dettmers et al. 2022"}}};
 
 int64_t weight_width(const Plan& plan) { return plan.training.dtype == Dtype::kFp32 ? 4 : 2; }

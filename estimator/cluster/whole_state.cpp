@@ -7,6 +7,7 @@
 #include "estimator/memory/context_memory.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/muon_parameters.h"
+#include "estimator/plan/optimizer_moments.h"
 
 namespace estimator {
 namespace {
@@ -51,14 +52,13 @@ bool has_unequal_owners(const Plan& plan) {
   return owns_whole || plan.training.optimizer == Optimizer::kMuon;
 }
 
-/// Of an element, in fp32: a momentum, or AdamW's two moments.
+/// Of an element.
 double moment_bytes_of(Optimizer optimizer, const ParameterRecord& parameter) {
-  constexpr double kMoment = 4;
   const bool is_of_vocabulary = parameter.name.ends_with("word_embeddings.weight") ||
                                 parameter.name.ends_with("output_layer.weight");
   const auto dims = static_cast<int64_t>(parameter.shape.size());
-  const bool has_momentum = optimizer == Optimizer::kMuon && is_of_muon(dims, is_of_vocabulary);
-  return has_momentum || optimizer == Optimizer::kSgd ? kMoment : 2 * kMoment;
+  const int64_t moments = moments_of(optimizer, is_of_muon(dims, is_of_vocabulary));
+  return static_cast<double>(kMomentBytes * moments);
 }
 
 /// Of all parameters of a rank but copies, as if it kept their state alone.

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "estimator/plan/optimizer_moments.h"
+
 namespace estimator {
 namespace {
 
@@ -125,7 +127,8 @@ void add_output(const Plan& plan, bool has_embedding, bool is_first, StageParame
 /// Bytes of fp32 weights, which bf16 needs beside its own, and of moments.
 int64_t state_bytes(const Plan& plan, const ParameterSize& parameter) {
   const int64_t weight = plan.training.dtype == Dtype::kFp32 ? 0 : 4;
-  return parameter.elements * (weight + (parameter.of_muon ? 4 : 8));
+  const int64_t moments = moments_of(plan.training.optimizer, parameter.of_muon);
+  return parameter.elements * (weight + moments * kMomentBytes);
 }
 
 /// Of each data rank among which `parameters` are dealt.

@@ -5,6 +5,7 @@
 
 #include "estimator/base/units.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/optimizer_moments.h"
 
 namespace estimator {
 namespace {
@@ -18,15 +19,23 @@ struct LeastState {
   int64_t shared = 0;  ///< that ZeRO divides among them
 };
 
-/// The momentum of SGD; AdamW has two moments.
-int64_t moments(const Plan& plan) { return plan.training.optimizer == Optimizer::kSgd ? 1 : 2; }
-
 /// FSDP2 divides everything, most often in fp32; what others keep beside it does not count.
 LeastState fully_sharded_state(const Plan& plan) {
   const TrainingConfig& t = plan.training;
   const bool is_in_16_bits =
       traits_of(t.framework).mixed_precision && t.parameter_dtype() != Dtype::kFp32;
-  return {.whole = 0, .shared = (2 + moments(plan)) * (is_in_16_bits ? kSixteenBits : kFp32)};
+  const int64_t copies = 2 + least_moments_of(t.optimizer);
+  return {.whole = 0, .shared = copies * (is_in_16_bits ? kSixteenBits : kFp32)};
+}
+
+/// Master weights and moments on the GPU. Whole parameters are offloaded until their fraction is
+/// reached (HybridDeviceOptimizer in Megatron-LM), so of an offloaded state nothing is sure.
+int64_t least_optimizer_bytes(const Plan& plan) {
+  const TrainingConfig& t = plan.training;
+  if (t.optimizer_cpu_offload) return 0;
+  const int64_t moments = least_moments_of(t.optimizer);
+  const bool has_masters = traits_of(t.framework).master_weights && t.dtype != Dtype::kFp32;
+  return has_masters ? kFp32 + moments * kMomentBytes : moments * kSixteenBits;
 }
 
 LeastState least_state(const Plan& plan) {
@@ -38,9 +47,7 @@ LeastState least_state(const Plan& plan) {
                             !t.grad_reduce_in_bf16;
   const int64_t weight = t.fp8_param_gather ? 1 : kSixteenBits;
   const int64_t gradient = sums_in_fp32 ? kFp32 : kSixteenBits;
-  const bool has_masters = traits.master_weights && t.dtype != Dtype::kFp32;
-  const int64_t optimizer =
-      has_masters ? kFp32 + moments(plan) * kFp32 : moments(plan) * kSixteenBits;
+  const int64_t optimizer = least_optimizer_bytes(plan);
   if (plan.parallelism.zero_stage > 0) return {.whole = weight + gradient, .shared = optimizer};
   return {.whole = weight + gradient + optimizer, .shared = 0};
 }

@@ -8,8 +8,9 @@
 namespace estimator {
 
 /// Bytes that the stage with the most layers keeps at least: weights, gradients and the optimizer's
-/// state of its layers. Embedding, head, activations and dense layers before those with experts do
-/// not count. All others are taken to be like the last one, as in plans that can be composed
+/// state of its layers. Embedding, head, activations, dense layers before those with experts and
+/// the state of an offloaded optimizer do not count, and of Muon all parameters count as matrices.
+/// All others are taken to be like the last one, as in plans that can be composed
 /// (obstacle_to_composition()).
 int64_t least_bytes(const Plan& plan);
 

@@ -76,6 +76,14 @@ void refuse_obstacle(const Plan& plan) {
                    .help = "use `onerank sweep`, which executes every layout whole"});
 }
 
+/// Before layouts are left out whose state is too large: least_bytes() knows only what can be
+/// composed.
+void refuse_obstacles(const std::vector<Layouts>& worlds) {
+  for (const Layouts& world : worlds) {
+    for (const Layout& layout : world.allowed) refuse_obstacle(layout.plan);
+  }
+}
+
 Progress progress_of(const char* what, std::size_t pieces) {
   return {what, static_cast<int64_t>(pieces), standard_error_display(), Progress::Clock::now()};
 }
@@ -85,9 +93,9 @@ Progress progress_of(const char* what, std::size_t pieces) {
 void LayoutComposer::compose(std::vector<Layouts>& worlds,
                              const ComposeOptions& options,
                              Search& search) {
+  refuse_obstacles(worlds);
   LayoutFamilies families = families_of(worlds, search);
   keep_part(options.part, families);
-  for (const auto& [key, family] : families) refuse_obstacle(family.layouts.front()->plan);
   if (options.all || pieces_of(families) <= kFewPieces) {
     compose_by_demand(families, search);
   } else {

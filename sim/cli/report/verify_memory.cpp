@@ -8,6 +8,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/model_config.h"
+#include "estimator/plan/optimizer_moments.h"
 
 namespace sim {
 namespace {
@@ -24,8 +25,8 @@ int64_t replicated_bytes(const Plan& plan) {
 /// What the distributed optimizer divides over the data ranks.
 int64_t optimizer_bytes(const Plan& plan) {
   const bool has_master_weights = plan.training.dtype != estimator::Dtype::kFp32;
-  const int64_t moments = plan.training.optimizer == estimator::Optimizer::kAdamw ? 2 : 1;
-  return kFp32Bytes * (moments + (has_master_weights ? 1 : 0));
+  const int64_t moments = estimator::least_moments_of(plan.training.optimizer);
+  return estimator::kMomentBytes * moments + (has_master_weights ? kFp32Bytes : 0);
 }
 
 std::string rounded_gib(double bytes) {

@@ -37,6 +37,16 @@ TEST(LeastBytes, ShareWhatZeroDivides) {
   EXPECT_EQ(least_bytes(plan_with(sharded)), 8 * 49'984 / 8 * 16);
 }
 
+// A plan of Muon, or of an offloaded optimizer, may need less than one of AdamW on the GPU: Muon
+// has one moment for matrices, and the host has the offloaded state.
+TEST(LeastBytes, CountOnlyTheStateThatIsSurelyOnTheGpu) {
+  EXPECT_EQ(least_bytes(plan_with({{"training", {{"optimizer", "sgd"}}}})), 8 * 49'984 * 14);
+  EXPECT_EQ(least_bytes(plan_with({{"training", {{"optimizer", "muon"}}}})), 8 * 49'984 * 14);
+  EXPECT_EQ(least_bytes(plan_with({{"training", {{"optimizer_cpu_offload", true}}},
+                                   {"parallelism", {{"zero_stage", 1}}}})),
+            8 * 49'984 * 6);
+}
+
 TEST(LeastBytes, ShareExpertsAmongTheirOwnRanks) {
   // A layer has 16,384 parameters in attention, 256 in norms and 512 in its router, and experts of
   // 32,768 parameters, of which a rank has two.

@@ -353,6 +353,34 @@ TEST_F(SearchCommand, SaysThatHybridShardingCannotBeComposed) {
                     HasSubstr("onerank sweep")));
 }
 
+// Whose state alone is larger than these GPUs, as far as is known of it.
+TEST_F(SearchCommand, SaysWhatCannotBeComposedBeforeItLooksAtSizes) {
+  const auto search_405b = [&](std::vector<std::string> more) {
+    std::vector<std::string> flags = {"search",
+                                      "--model",
+                                      "llama3-405b",
+                                      "--gpu",
+                                      "a100-40",
+                                      "--device",
+                                      "cuda",
+                                      "--gpus",
+                                      "8",
+                                      "--gbs",
+                                      "32",
+                                      "--pp",
+                                      "1"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return run(flags);
+  };
+  const ProgramResult muon = search_405b({"--optimizer", "muon"});
+  EXPECT_EQ(muon.exit_code, 2) << muon.output;
+  EXPECT_THAT(muon.error, HasSubstr("cannot be composed: its optimizer updates whole matrices"));
+  const ProgramResult offloaded =
+      search_405b({"--use-distributed-optimizer", "--optimizer-cpu-offload"});
+  EXPECT_EQ(offloaded.exit_code, 2) << offloaded.output;
+  EXPECT_THAT(offloaded.error, HasSubstr("cannot be composed: its optimizer is offloaded"));
+}
+
 TEST_F(SearchCommand, RefusesNumbersThatAreOutOfRange) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
       {{"--gpus", "8", "--tp", "0"}, "--tp = 0"},

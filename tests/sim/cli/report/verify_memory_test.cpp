@@ -30,6 +30,14 @@ TEST(VerificationMemory, IsTheStateOfAllRanksAndOfTheWholeModel) {
             kParameters * ((2 + 1) * 6 + (1 + 1) * 12));
 }
 
+TEST(VerificationMemory, HasTheMomentsOfTheOptimizer) {
+  const auto with = [](const char* optimizer) {
+    return least_verification_bytes(plan_of({{"training", {{"optimizer", optimizer}}}}));
+  };
+  EXPECT_EQ(with("sgd"), kParameters * (2 + 1) * (6 + 4 + 4));
+  EXPECT_EQ(with("muon"), kParameters * (2 + 1) * (6 + 4 + 4));  // at least
+}
+
 TEST(VerificationMemory, ThatIsNotThereIsAMissingPart) {
   const estimator::Plan plan = plan_of();
   const int64_t least = least_verification_bytes(plan);
