@@ -240,4 +240,9 @@ Json to_json(const void* value, const FieldType& type, const char* key) {
   throw std::logic_error("a field has no form");
 }
 
+Json default_json(const char* key, const void* value, const FieldType& type, Range range) {
+  const Json json = to_json(value, type, key);
+  return json.is_number() && !range.holds(json.get<double>()) ? Json() : json;
+}
+
 }  // namespace estimator

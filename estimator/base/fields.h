@@ -73,6 +73,10 @@ std::string shown(const Json& json);
 /// `value` is the address of a value of `type`.
 Json to_json(const void* value, const FieldType& type, const char* key);
 
+/// What holds where a document leaves out a key: the value of a new object, of which `value` is the
+/// address. Null if it is empty, or not in the range, so that the key has to be given.
+Json default_json(const char* key, const void* value, const FieldType& type, Range range);
+
 /// Writes a struct as JSON; empty optionals are left out. Throws std::logic_error for a number that
 /// is not finite, because JSON cannot hold it; `key` names the number in the message.
 template <class T>

@@ -29,11 +29,18 @@ class PropertyList : public FieldVisitor {
   Json required_keys = Json::array();
 
  private:
-  void visit(const char* key, void*, const FieldType& type, const Option& option) override {
+  void visit(const char* key, void* value, const FieldType& type, const Option& option) override {
     Json property = schema_of(type, required_, option.range);
     property["description"] = option.help;
+    const Json left_out = default_json(key, value, type, option.range);
+    if (has_defaults(type) && !left_out.is_null() && left_out != "") property["default"] = left_out;
     properties[key] = std::move(property);
     if (type.form != FieldForm::kOptional) required_keys.push_back(key);
+  }
+
+  /// Only where people leave keys out; those of an object are at its own keys.
+  bool has_defaults(const FieldType& type) const {
+    return required_ == RequiredKeys::kNoKeys && type.form != FieldForm::kObject;
   }
 
   RequiredKeys required_;
@@ -58,15 +65,21 @@ Json text(const std::string& description) {
   return described(schema_of<std::string>(RequiredKeys::kNoKeys), description);
 }
 
+Json without_defaults(Json object) {
+  for (auto& [key, property] : object["properties"].items()) property.erase("default");
+  return object;
+}
+
 /// A preset's name, or an object of a preset, overrides, and ModelConfig's own keys.
 Json model_schema() {
   const Json shape = schema_of<ModelConfig>(RequiredKeys::kNoKeys);
   Json object = shape;
   object["properties"]["preset"] = text("a model of `onerank list models`");
-  object["properties"]["overrides"] = described(shape, "what differs from the preset");
+  object["properties"]["overrides"] =
+      described(without_defaults(shape), "what differs from the preset");
   return described(
       {{"anyOf", Json::array({schema_of<std::string>(RequiredKeys::kNoKeys), object})}},
-      "a preset's name, or the model's shape");
+      "a preset's name, or the model's shape; its defaults hold without a preset");
 }
 
 }  // namespace

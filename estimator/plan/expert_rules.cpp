@@ -69,12 +69,6 @@ void check_model(Rules& rules) {
       fmt::format("model.moe_router_load_balancing_type = sinkhorn, moe_aux_loss_coeff = {}",
                   m.moe_aux_loss_coeff),
       "use --moe-aux-loss-coeff 0");
-  rules.require(m.moe_aux_loss_coeff >= 0 && m.moe_router_topk_scaling_factor >= 0,
-                "a factor of the router is negative",
-                fmt::format("model.moe_aux_loss_coeff = {}, moe_router_topk_scaling_factor = {}",
-                            m.moe_aux_loss_coeff,
-                            m.moe_router_topk_scaling_factor),
-                "use 0 for none");
   const auto& freq = m.moe_layer_freq;
   const bool is_every = freq.size() == 1 && freq.front() >= 1;
   const bool is_pattern =

@@ -6,22 +6,51 @@
 
 namespace estimator {
 
+// What is larger is a mistake in typing: published models have up to 1,000 layers (DeepNet, arXiv
+// 2203.00555), 128 heads, a width of 25,600, 2,048 experts and 262,144 tokens.
+inline constexpr Range kModelLayers = {1, 4096};
+inline constexpr Range kModelHeads = {1, 4096};
+inline constexpr Range kModelWidth = {1, 1 << 18};
+inline constexpr Range kModelWidthOrNone = {0, kModelWidth.most};
+inline constexpr Range kModelMlpOrNone = {0, 64 * kModelWidth.most};  ///< of an MLP
+inline constexpr Range kModelExperts = {1, 4096};
+inline constexpr Range kModelExpertsOrNone = {0, kModelExperts.most};
+inline constexpr Range kModelVocabulary = {1, 1 << 24};
+inline constexpr Range kModelPositions = {1, 1e9};
+inline constexpr Range kModelPredictions = {0, 64};
+inline constexpr Range kModelFactor = {0, 1e9};
+inline constexpr Range kModelDropout = {0, 0.99, "0 for no dropout"};
+
 template <class Visitor>
 void visit_shape(Visitor& visit, ModelConfig& model) {
-  visit("num_layers", model.num_layers, {"transformer layers", {{"--num-layers"}}});
-  visit("hidden_size", model.hidden_size, {"width of the residual stream", {{"--hidden-size"}}});
-  visit("ffn_hidden_size", model.ffn_hidden_size, {"width of the MLP", {{"--ffn-hidden-size"}}});
+  visit("num_layers", model.num_layers, {"transformer layers", kModelLayers, {{"--num-layers"}}});
+  visit("hidden_size",
+        model.hidden_size,
+        {"width of the residual stream", kModelWidth, {{"--hidden-size"}}});
+  visit("ffn_hidden_size",
+        model.ffn_hidden_size,
+        {"width of the MLP; 0: four times the hidden size, of a gated MLP two thirds of that",
+         kModelMlpOrNone,
+         {{"--ffn-hidden-size"}}});
   visit("num_attention_heads",
         model.num_attention_heads,
-        {"query heads", {{"--num-attention-heads"}}});
+        {"query heads", kModelHeads, {{"--num-attention-heads"}}});
   visit("num_query_groups",
         model.num_query_groups,
-        {"key/value heads (GQA, MQA)", {{"--num-query-groups"}}});
-  visit("kv_channels", model.kv_channels, {"width of one head", {{"--kv-channels"}}});
-  visit("vocab_size", model.vocab_size, {"tokens in the vocabulary, unpadded", {{"--vocab-size"}}});
+        {"key/value heads (GQA, MQA); 0: as many as query heads",
+         Range{0, kModelHeads.most},
+         {{"--num-query-groups"}}});
+  visit("kv_channels",
+        model.kv_channels,
+        {"width of one head; 0: the hidden size / the query heads",
+         kModelWidthOrNone,
+         {{"--kv-channels"}}});
+  visit("vocab_size",
+        model.vocab_size,
+        {"tokens in the vocabulary, unpadded", kModelVocabulary, {{"--vocab-size"}}});
   visit("max_position_embeddings",
         model.max_position_embeddings,
-        {"longest sequence", {{"--max-position-embeddings"}}});
+        {"longest sequence", kModelPositions, {{"--max-position-embeddings"}}});
 }
 
 /// Norms, activation, positions and biases: what a layer is made of.
@@ -34,7 +63,9 @@ void visit_layers(Visitor& visit, ModelConfig& model) {
   visit("normalization", model.normalization, {"norm of the layers", {{"--normalization"}}});
   visit("norm_epsilon",
         model.norm_epsilon,
-        {"epsilon that the norm adds to the variance", {{"--norm-epsilon"}}});
+        {"epsilon that the norm adds to the variance",
+         Range{1e-20, 1, "1e-5 as usual"},
+         {{"--norm-epsilon"}}});
   visit("activation",
         model.activation,
         {"activation function of the MLP; swiglu and geglu are gated; gelu_new is gelu, of several "
@@ -46,8 +77,12 @@ void visit_layers(Visitor& visit, ModelConfig& model) {
         {"position embedding", {{"--position-embedding-type"}}});
   visit("rotary_percent",
         model.rotary_percent,
-        {"part of each head that has rotary positions", {{"--rotary-percent"}}});
-  visit("rotary_base", model.rotary_base, {"base of the rotary angles", {{"--rotary-base"}}});
+        {"part of each head that has rotary positions",
+         Range{1e-3, 1, "1 for the whole head"},
+         {{"--rotary-percent"}}});
+  visit("rotary_base",
+        model.rotary_base,
+        {"base of the rotary angles", Range{2, 1e15, "10000 as usual"}, {{"--rotary-base"}}});
   visit("add_bias_linear",
         model.add_bias_linear,
         {"biases in all linear layers of the blocks",
@@ -75,18 +110,23 @@ void visit_attention(Visitor& visit, ModelConfig& model) {
        {{"--multi-latent-attention", "true"}}});
   visit("q_lora_rank",
         model.q_lora_rank,
-        {"MLA: width of the queries' latent; 0: none", {{"--q-lora-rank"}}});
+        {"MLA: width of the queries' latent; 0: none", kModelWidthOrNone, {{"--q-lora-rank"}}});
   visit("kv_lora_rank",
         model.kv_lora_rank,
-        {"MLA: width of the latent of keys and values", {{"--kv-lora-rank"}}});
+        {"MLA: width of the latent of keys and values", kModelWidth, {{"--kv-lora-rank"}}});
   visit("qk_head_dim",
         model.qk_head_dim,
-        {"MLA: width of a query's or key's head without positions", {{"--qk-head-dim"}}});
+        {"MLA: width of a query's or key's head without positions",
+         kModelWidth,
+         {{"--qk-head-dim"}}});
   visit("qk_pos_emb_head_dim",
         model.qk_pos_emb_head_dim,
         {"MLA: width of a head's part with rotary positions; all heads share the key of this part",
+         kModelWidth,
          {{"--qk-pos-emb-head-dim"}}});
-  visit("v_head_dim", model.v_head_dim, {"MLA: width of a value's head", {{"--v-head-dim"}}});
+  visit("v_head_dim",
+        model.v_head_dim,
+        {"MLA: width of a value's head", kModelWidth, {{"--v-head-dim"}}});
   visit("qk_layernorm",
         model.qk_layernorm,
         {"norms of queries and keys in each head; MLA: of the latents",
@@ -97,31 +137,37 @@ template <class Visitor>
 void visit_dropout(Visitor& visit, ModelConfig& model) {
   visit("hidden_dropout",
         model.hidden_dropout,
-        {"dropout probability after attention, MLP and embedding", {{"--hidden-dropout"}}});
+        {"dropout probability after attention, MLP and embedding",
+         kModelDropout,
+         {{"--hidden-dropout"}}});
   visit("attention_dropout",
         model.attention_dropout,
-        {"dropout probability of the attention weights", {{"--attention-dropout"}}});
+        {"dropout probability of the attention weights", kModelDropout, {{"--attention-dropout"}}});
 }
 
 template <class Visitor>
 void visit_experts(Visitor& visit, ModelConfig& model) {
   visit("num_experts",
         model.num_experts,
-        {"experts of a layer; 0: a dense model", {{"--num-experts"}}});
+        {"experts of a layer; 0: a dense model", kModelExpertsOrNone, {{"--num-experts"}}});
   visit("moe_router_topk",
         model.moe_router_topk,
-        {"experts that each token uses", {{"--moe-router-topk"}}});
+        {"experts that each token uses", kModelExperts, {{"--moe-router-topk"}}});
   visit("moe_ffn_hidden_size",
         model.moe_ffn_hidden_size,
-        {"width of one expert", {{"--moe-ffn-hidden-size"}}});
+        {"width of one expert; 0: the width of the MLP",
+         kModelMlpOrNone,
+         {{"--moe-ffn-hidden-size"}}});
   visit("moe_shared_expert_intermediate_size",
         model.moe_shared_expert_intermediate_size,
         {"width of the shared experts together, which all tokens use; 0: none",
+         kModelMlpOrNone,
          {{"--moe-shared-expert-intermediate-size"}}});
   visit("moe_layer_freq",
         model.moe_layer_freq,
         {"layers with experts: 2 means every second layer; or 0 (dense) or 1 (experts) for each "
          "layer, \"([0]*3+[1]*58)\"",
+         Range{0, kModelLayers.most},
          {{"--moe-layer-freq"}}});
 }
 
@@ -138,13 +184,17 @@ void visit_router(Visitor& visit, ModelConfig& model) {
   visit("moe_router_num_groups",
         model.moe_router_num_groups,
         {"groups of experts; a token uses experts of only some groups; 0: no groups",
+         kModelExpertsOrNone,
          {{"--moe-router-num-groups"}}});
-  visit("moe_router_group_topk",
-        model.moe_router_group_topk,
-        {"groups whose experts a token may use", {{"--moe-router-group-topk"}}});
+  visit(
+      "moe_router_group_topk",
+      model.moe_router_group_topk,
+      {"groups whose experts a token may use", kModelExpertsOrNone, {{"--moe-router-group-topk"}}});
   visit("moe_router_topk_scaling_factor",
         model.moe_router_topk_scaling_factor,
-        {"factor for the experts' weights; 0: no factor", {{"--moe-router-topk-scaling-factor"}}});
+        {"factor for the experts' weights; 0: no factor",
+         kModelFactor,
+         {{"--moe-router-topk-scaling-factor"}}});
   visit("moe_apply_probs_on_input",
         model.moe_apply_probs_on_input,
         {"the experts' weights scale what goes into them, not what comes out",
@@ -153,9 +203,10 @@ void visit_router(Visitor& visit, ModelConfig& model) {
         model.moe_router_load_balancing_type,
         {"auxiliary loss that balances the experts: over a micro-batch, or over each sequence",
          {{"--moe-router-load-balancing-type"}}});
-  visit("moe_aux_loss_coeff",
-        model.moe_aux_loss_coeff,
-        {"weight of the balancing loss; 0: there is none", {{"--moe-aux-loss-coeff"}}});
+  visit(
+      "moe_aux_loss_coeff",
+      model.moe_aux_loss_coeff,
+      {"weight of the balancing loss; 0: there is none", kModelFactor, {{"--moe-aux-loss-coeff"}}});
 }
 
 template <class Visitor>
@@ -165,10 +216,13 @@ void visit_prediction(Visitor& visit, ModelConfig& model) {
       model.mtp_num_layers,
       {"layers of multi-token prediction (MTP, DeepSeek-V3) after the last one, each with a loss; "
        "0: none",
+       kModelPredictions,
        {{"--mtp-num-layers"}}});
   visit("mtp_loss_scaling_factor",
         model.mtp_loss_scaling_factor,
-        {"MTP: weight of the mean of its layers' losses", {{"--mtp-loss-scaling-factor"}}});
+        {"MTP: weight of the mean of its layers' losses",
+         kModelFactor,
+         {{"--mtp-loss-scaling-factor"}}});
 }
 
 template <class Visitor>

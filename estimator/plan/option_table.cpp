@@ -57,9 +57,9 @@ class TableMaker : public FieldVisitor {
     option.choices = choices_of(type);
     if (*said.old_key != '\0') option.old_path = section_ + "." + said.old_key;
     option.changes_ranks = changes_ranks_ && said.changes_ranks;
-    if (const Json json = to_json(value, type, key); !json.is_null()) {
-      option.default_value = json.dump();
-    }
+    const Json left_out = default_json(key, value, type, said.range);
+    if (!left_out.is_null()) option.default_value = left_out.dump();
+    option.must_be_given = left_out.is_null() && type.form != FieldForm::kOptional;
     for (const Flag& flag : said.flags) {
       option.flags.push_back({.names = split(flag.names, ','),
                               .constant = flag.constant,
@@ -110,6 +110,14 @@ const PlanOption* find_plan_option(std::string_view path) {
     return option.path == path || (!option.old_path.empty() && option.old_path == path);
   });
   return found == table.end() ? nullptr : &*found;
+}
+
+const std::string& first_flag_of(std::string_view path) {
+  const PlanOption* option = find_plan_option(path);
+  if (option == nullptr || option->flags.empty()) {
+    throw std::logic_error("no flag sets " + std::string(path));
+  }
+  return option->flags.front().names.front();
 }
 
 Json with_new_keys(Json tree) {

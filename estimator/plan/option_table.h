@@ -45,11 +45,13 @@ struct PlanOption {
   std::string path;  ///< "parallelism.tensor"
   OptionType type = OptionType::kText;
   std::string help;
-  std::optional<std::string> default_value;  ///< as JSON; empty: "auto", follows from other options
-  std::vector<std::string> choices;          ///< the values of a choice
+  /// As JSON; empty: "auto" (it follows from other options), or somebody has to say it.
+  std::optional<std::string> default_value;
+  std::vector<std::string> choices;  ///< the values of a choice
   std::vector<OptionFlag> flags;
-  std::string old_path;       ///< its path in older versions; mostly ""
-  bool changes_ranks = true;  ///< false: the profile of a rank is the same with any value
+  std::string old_path;        ///< its path in older versions; mostly ""
+  bool changes_ranks = true;   ///< false: the profile of a rank is the same with any value
+  bool must_be_given = false;  ///< without a preset; nothing holds where nobody says it
 
   /// "parallelism" and "tensor".
   std::string section() const { return path.substr(0, path.find('.')); }
@@ -60,7 +62,9 @@ void visit_fields(Visitor& visit, PlanOption& option) {
   visit("path", option.path, "section and key of the plan");
   visit("type", option.type, "of its value");
   visit("help", option.help, "what it means");
-  visit("default", option.default_value, "as JSON; left out: it follows from others");
+  visit("default",
+        option.default_value,
+        "as JSON; left out: it follows from others, or has to be given");
   visit("choices", option.choices, "the words that it may be");
   visit("flags", option.flags, "that say it on the command line");
   visit("changes_ranks", option.changes_ranks, "whether it changes what single ranks run");
@@ -72,6 +76,10 @@ const std::vector<PlanOption>& plan_options();
 
 /// The option at a path, or at its old path; null when there is none.
 const PlanOption* find_plan_option(std::string_view path);
+
+/// The name of the first flag that sets the option at a path: "--num-layers". Throws
+/// std::logic_error if there is none.
+const std::string& first_flag_of(std::string_view path);
 
 /// Renames the old keys in a plan's tree to their new names. If both are given, the old key stays,
 /// and the reader refuses it.

@@ -54,8 +54,8 @@ void check_layers(Rules& rules);
 /// Steps and tokens of the training, which may both be given if they say the same.
 void check_length_of_training(Rules& rules);
 
-/// Numbers of the model: those that it has from the user alone, those that it derives from them
-/// where the plan does not give them, and constants. Needs nothing that is filled in.
+/// Sizes of the model that nobody gave, and those that cannot be derived from others. The ranges of
+/// single numbers stand in model_options.h. Needs nothing that is filled in.
 void check_model_ranges(Rules& rules);
 
 /// RMSNorm of several kernels: only some frameworks use PyTorch's.

@@ -141,7 +141,7 @@ Table option_table() {
     table.add_row({option.path,
                    option.choices.empty() ? estimator::to_string(option.type)
                                           : fmt::format("{}", fmt::join(option.choices, "|")),
-                   option.default_value.value_or("auto"),
+                   option.must_be_given ? "" : option.default_value.value_or("auto"),
                    fmt::format("{}", fmt::join(flags, " "))});
   }
   return table;

@@ -11,6 +11,7 @@
 #include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
+#include "estimator/plan/given_sizes.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/glob.h"
 #include "sim/cli/import/switch_words.h"
@@ -407,11 +408,11 @@ std::vector<std::string> accept(const ImportedPlan& plan, const std::vector<std:
 void check_complete(const ImportedPlan& plan, const Json& tree, bool has_world) {
   std::vector<std::string> lacks;
   std::vector<std::string> flags;
-  const auto need = [&](const std::string& path, const char* what, const char* flag) {
+  const auto need = [&](const std::string& path, const char* what, const std::string& flag) {
     const Json value = estimator::find_in_tree(tree, path);
     if (!value.is_null() && value != "auto" && value != "") return;
     lacks.emplace_back(what);
-    flags.emplace_back(flag);
+    flags.push_back(flag);
   };
   const Json model = estimator::find_in_tree(tree, "model");
   const bool is_named = model.is_string() || (model.is_object() && model.contains("preset"));
@@ -421,11 +422,10 @@ void check_complete(const ImportedPlan& plan, const Json& tree, bool has_world) 
         plan.model_name);
     need("model", plan.model_name.empty() ? "the model" : named.c_str(), "--model llama3-8b");
   } else if (!is_named) {
-    need("model.num_layers", "the number of layers", "--num-layers 32");
-    need("model.hidden_size", "the hidden size", "--hidden-size 4096");
-    need("model.num_attention_heads", "the attention heads", "--num-attention-heads 32");
-    need("model.vocab_size", "the size of the vocabulary", "--vocab-size 128256");
-    need("model.max_position_embeddings", "the longest sequence", "--max-position-embeddings 4096");
+    for (const estimator::GivenSize& size : estimator::kGivenSizes) {
+      const std::string path = fmt::format("model.{}", size.key);
+      need(path, size.what, estimator::first_flag_of(path) + " " + size.example);
+    }
   }
   need("cluster.gpu", "the GPU", "--gpu h100-sxm");
   if (!has_world) need("cluster.nodes", "the number of machines", "--nodes 4");

@@ -55,9 +55,9 @@ std::string placeholder_of(const PlanOption& option) {
 }
 
 /// What holds without the flag. Nothing is said of a switch, of an option that follows from others
-/// (its help says how), of an empty list, and of the model, which is a preset's as a rule.
+/// (its help says how), and of an empty list.
 std::string default_of(const PlanOption& option) {
-  if (option.section() == "model" || option.type == OptionType::kSwitch) return "";
+  if (option.type == OptionType::kSwitch) return "";
   std::string text = option.default_value.value_or("");
   if (text == "[]") return "";
   std::erase(text, '"');
@@ -70,7 +70,8 @@ std::string help_of(const OptionFlag& flag, const PlanOption& option) {
   std::vector<std::string> facts;
   if (!option.choices.empty()) facts.push_back(fmt::format("{}", fmt::join(option.choices, ", ")));
   const std::string value = default_of(option);
-  if (!value.empty()) facts.push_back("default: " + value);
+  const char* const unless = option.section() == "model" ? " without a preset" : "";
+  if (!value.empty()) facts.push_back(fmt::format("default{}: {}", unless, value));
   return facts.empty() ? flag.help : fmt::format("{} ({})", flag.help, fmt::join(facts, "; "));
 }
 

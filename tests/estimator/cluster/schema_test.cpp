@@ -58,6 +58,29 @@ TEST(RankProfileSchema, HasTheRangesOfItsNumbers) {
             1'000'000);
 }
 
+TEST(PlanSchema, HasTheRangesAndDefaultsOfTheModel) {
+  const Json model = plan_schema()["properties"]["model"]["anyOf"][1]["properties"];
+  EXPECT_EQ(model["num_layers"]["minimum"], 1);
+  EXPECT_EQ(model["num_layers"]["maximum"], 4096);
+  EXPECT_FALSE(model["num_layers"].contains("default")) << "somebody has to say it";
+  EXPECT_EQ(model["rotary_base"]["default"], 10'000);
+  EXPECT_EQ(model["kv_lora_rank"]["default"], 512);
+  EXPECT_EQ(model["hidden_dropout"]["default"], 0.1);
+  EXPECT_FALSE(model["overrides"]["properties"]["hidden_dropout"].contains("default"));
+  for (const auto& [key, property] : model.items()) {
+    const bool is_number = property["type"] == "integer" || property["type"] == "number";
+    EXPECT_TRUE(!is_number || property.contains("minimum")) << key;
+  }
+}
+
+TEST(PlanSchema, HasDefaultsThatDoNotFollowFromOthers) {
+  const Json parts = plan_schema()["properties"];
+  EXPECT_EQ(parts["parallelism"]["properties"]["tensor"]["default"], 1);
+  EXPECT_EQ(parts["training"]["properties"]["optimizer"]["default"], "adamw");
+  EXPECT_FALSE(parts["training"]["properties"]["global_batch_size"].contains("default"));
+  EXPECT_FALSE(document_schema<RankProfile>("x")["properties"]["world_size"].contains("default"));
+}
+
 TEST(DocumentSchema, TellsOneDocumentFromAnother) {
   EXPECT_EQ(violation(document_schema<ProgramEstimate>("x"), to_json(ClusterEstimate{})),
             "$.command");

@@ -92,6 +92,14 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
       {}));
 }
 
+TEST(PlanFlags, SayWhatHoldsWithoutThem) {
+  EXPECT_EQ(find_plan_flag("--tp")->help, "tensor parallel size (default: 1)");
+  EXPECT_EQ(find_plan_flag("--rotary-base")->help,
+            "base of the rotary angles (default without a preset: 10000.0)");
+  EXPECT_THAT(find_plan_flag("--kv-lora-rank")->help, HasSubstr("(default without a preset: 512)"));
+  EXPECT_EQ(find_plan_flag("--num-layers")->help, "transformer layers") << "has to be given";
+}
+
 TEST(PlanFlags, SwitchesWriteTheirConstants) {
   EXPECT_EQ(overlaid("--sp --use-distributed-optimizer"),
             Json({{"parallelism", {{"sequence_parallel", true}, {"zero_stage", 1}}}}));
