@@ -15,7 +15,15 @@ struct Flag {
   const char* help = "";      ///< "": the help of the key
   const char* synonyms = "";  ///< "adam=adamw": Megatron-LM's word = the plan's
   bool yields = false;        ///< if another flag sets the same key, that flag wins
+  bool is_ours = false;       ///< Megatron-LM has no flag of its first name
 };
+
+/// Marks a flag that Megatron-LM has not (parse_args of megatron/training/arguments.py @d98e8a64),
+/// so that it tells nothing of a script.
+constexpr Flag ours(Flag flag) {
+  flag.is_ours = true;
+  return flag;
+}
 
 struct Option {
   // Implicit: most keys have a help text and nothing else.

@@ -94,11 +94,11 @@ void visit_layers(Visitor& visit, ModelConfig& model) {
         model.parallel_residual,
         {"attention and MLP of a layer read the same input, and one sum adds both to it (GPT-J, "
          "GPT-NeoX, Falcon)",
-         {{"--parallel-residual", "true"}}});
+         {ours({"--parallel-residual", "true"})}});
   visit("tied_layernorm",
         model.tied_layernorm,
         {"with --parallel-residual: one norm before attention and MLP, not one for each",
-         {{"--tied-layernorm", "true"}}});
+         {ours({"--tied-layernorm", "true"})}});
 }
 
 template <class Visitor>

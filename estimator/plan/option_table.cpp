@@ -65,7 +65,8 @@ class TableMaker : public FieldVisitor {
                               .constant = flag.constant,
                               .help = *flag.help == '\0' ? said.help : flag.help,
                               .synonyms = flag.synonyms,
-                              .yields = flag.yields});
+                              .yields = flag.yields,
+                              .is_ours = flag.is_ours});
     }
     table_.push_back(std::move(option));
   }
@@ -85,7 +86,9 @@ std::vector<PlanOption> make_table() {
   std::vector<PlanOption> table;
   table.push_back({.path = "model.preset",
                    .help = "a model of `onerank list models`",
-                   .flags = {{.names = {"--model"}, .help = "a model of `onerank list models`"}},
+                   .flags = {{.names = {"--model"},
+                              .help = "a model of `onerank list models`",
+                              .is_ours = true}},
                    .changes_ranks = false});  // what it stands for does, and is compared itself
   add_section<ModelConfig>("model", table);
   add_section<ClusterConfig>("cluster", table);

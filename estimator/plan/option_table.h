@@ -32,6 +32,7 @@ struct OptionFlag {
   std::string help;
   std::string synonyms;
   bool yields = false;
+  bool is_ours = false;  ///< Megatron-LM has no such flag
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, OptionFlag& flag) {

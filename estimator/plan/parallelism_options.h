@@ -42,7 +42,7 @@ void visit_degrees(Visitor& visit, ParallelConfig& parallelism) {
         parallelism.data,
         {"data parallel size; auto: world size / (tensor x pipeline x context)",
          kDegree,
-         {{"--data-parallel-size,--dp"}}});
+         {ours({"--data-parallel-size,--dp"})}});
   visit("use_tp_pp_dp_mapping",
         parallelism.use_tp_pp_dp_mapping,
         {"pipeline stages are inside of data ranks: ranks go by tensor, context, pipeline, data",
@@ -57,7 +57,8 @@ template <class Visitor>
 void visit_pipeline(Visitor& visit, ParallelConfig& parallelism) {
   visit("pipeline_schedule",
         parallelism.pipeline_schedule,
-        {"pipeline schedule; 1f1b with virtual stages is interleaved", {{"--pipeline-schedule"}}});
+        {"pipeline schedule; 1f1b with virtual stages is interleaved",
+         {ours({"--pipeline-schedule"})}});
   visit("virtual_stages",
         parallelism.virtual_stages,
         {"model chunks on each stage (interleaving)",
@@ -68,16 +69,18 @@ void visit_pipeline(Visitor& visit, ParallelConfig& parallelism) {
         {"micro-batches that go through one model chunk before the next chunk; auto: the pipeline "
          "size",
          {{"--microbatch-group-size-per-virtual-pipeline-stage"}}});
-  visit("layers_per_stage",
-        parallelism.layers_per_stage,
-        {"number of layers of each stage, or of each virtual stage in model order; empty: evenly "
-         "divided",
-         Range{0, kDegree.most},
-         {{"--num-layers-per-stage",
-           "",
-           "number of layers of each stage, or of each virtual stage in model order: 7,8,8,7; or "
-           "even",
-           "even="}}});
+  visit(
+      "layers_per_stage",
+      parallelism.layers_per_stage,
+      {"number of layers of each stage, or of each virtual stage in model order; empty: evenly "
+       "divided",
+       Range{0, kDegree.most},
+       {ours(
+           {"--num-layers-per-stage",
+            "",
+            "number of layers of each stage, or of each virtual stage in model order: 7,8,8,7; or "
+            "even",
+            "even="})}});
 }
 
 template <class Visitor>
@@ -87,21 +90,21 @@ void visit_sharding(Visitor& visit, ParallelConfig& parallelism) {
         {"ZeRO stage; 1: the distributed optimizer; 2 and 3: FSDP2, where 3 frees parameters after "
          "forward, or those of DeepSpeed in the framework deepspeed",
          {{"--use-distributed-optimizer", "1", "ZeRO stage 1"},
-          {"--zero-stage"},
-          {"--fsdp", "3", "FSDP2: ZeRO stage 3"}}});
+          ours({"--zero-stage"}),
+          ours({"--fsdp", "3", "FSDP2: ZeRO stage 3"})}});
   visit(
       "reshard_last_unit",
       parallelism.reshard_last_unit,
       {"torchtitan, ZeRO stage 3: norm and output layer, too, free their parameters after forward "
        "(fsdp_reshard_after_forward always)",
-       {{"--reshard-last-unit", "true"}}});
+       {ours({"--reshard-last-unit", "true"})}});
   visit("num_distributed_optimizer_instances",
         parallelism.num_distributed_optimizer_instances,
         {"parts of the data ranks, each of which shards by itself, while gradients are all-reduced "
          "between them (hybrid sharding, HSDP): instances of Megatron-LM's distributed optimizer, "
          "or FSDP2's replicas",
          kDegree,
-         {{"--num-distributed-optimizer-instances"}, {"--data-parallel-replicate-degree"}}});
+         {{"--num-distributed-optimizer-instances"}, ours({"--data-parallel-replicate-degree"})}});
   visit("use_layer_wise_param_layout",
         parallelism.use_layer_wise_param_layout,
         {"muon with the distributed optimizer: buffers are laid out so that each data rank reduces "
@@ -122,41 +125,42 @@ void visit_deepspeed(Visitor& visit, ParallelConfig& parallelism) {
         {"deepspeed: elements of the buffer from which gradients are reduced; auto: as the Trainer "
          "of transformers, hidden_size^2 (DeepSpeed's own default is 5e8)",
          Range{0, kLargestWhole},
-         {{"--reduce-bucket-size"}}});
+         {ours({"--reduce-bucket-size"})}});
   visit("overlap_comm",
         parallelism.overlap_comm,
         {"deepspeed: reduce gradients beside the backward, from two buffers (stage 3: also gather "
          "parameters beside the computation); auto: only in ZeRO stage 3",
-         {{"--overlap-comm", "true"}, {"--no-overlap-comm", "false", "deepspeed: no overlap"}}});
+         {ours({"--overlap-comm", "true"}),
+          ours({"--no-overlap-comm", "false", "deepspeed: no overlap"})}});
   visit("stage3_prefetch_bucket_size",
         parallelism.stage3_prefetch_bucket_size,
         {"deepspeed, ZeRO stage 3: elements of parameters that each module begins to gather ahead; "
          "auto: as the Trainer, 0.9 x hidden_size^2 (DeepSpeed's own default is 5e7)",
          Range{0, kLargestWhole},
-         {{"--stage3-prefetch-bucket-size"}}});
+         {ours({"--stage3-prefetch-bucket-size"})}});
   visit("stage3_param_persistence_threshold",
         parallelism.stage3_param_persistence_threshold,
         {"deepspeed, ZeRO stage 3: parameters of at most so many elements stay gathered; auto: as "
          "the Trainer, 10 x hidden_size (DeepSpeed's own default is 1e5)",
          Range{0, kLargestWhole},
-         {{"--stage3-param-persistence-threshold"}}});
+         {ours({"--stage3-param-persistence-threshold"})}});
   visit("stage3_max_live_parameters",
         parallelism.stage3_max_live_parameters,
         {"deepspeed, ZeRO stage 3: elements that are gathered at once, beyond which none are "
          "gathered ahead",
          Range{0, kLargestWhole},
-         {{"--stage3-max-live-parameters"}}});
+         {ours({"--stage3-max-live-parameters"})}});
   visit("stage3_max_reuse_distance",
         parallelism.stage3_max_reuse_distance,
         {"deepspeed, ZeRO stage 3: a parameter that is used again within so many elements stays "
          "gathered",
          Range{0, kLargestWhole},
-         {{"--stage3-max-reuse-distance"}}});
+         {ours({"--stage3-max-reuse-distance"})}});
   visit("sub_group_size",
         parallelism.sub_group_size,
         {"deepspeed, ZeRO stage 3: elements of the parts of parameters that are updated at once",
          Range{1, kLargestWhole},
-         {{"--sub-group-size"}}});
+         {ours({"--sub-group-size"})}});
 }
 
 template <class Visitor>
@@ -205,13 +209,13 @@ void visit_tensor_overlap(Visitor& visit, ParallelConfig& parallelism) {
       parallelism.tp_linear_async_communication,
       {"nanotron: a tensor rank multiplies its own part of the sequence while the other parts are "
        "gathered, and collectives of the backward run beside its products",
-       {{"--tp-linear-async-communication", "true"}}});
+       {ours({"--tp-linear-async-communication", "true"})}});
   visit(
       "tp_recompute_allgather",
       parallelism.tp_recompute_allgather,
       {"nanotron: column-parallel layers keep their part of the sequence, not the gathered input, "
        "and gather it again in the backward",
-       {{"--tp-recompute-allgather", "true"}}});
+       {ours({"--tp-recompute-allgather", "true"})}});
 }
 
 template <class Visitor>

@@ -12,17 +12,17 @@ void visit_fields(Visitor& visit, ReliabilityConfig& reliability) {
         reliability.gpu_hours_between_failures,
         {"mean time between failures of the job x number of its GPUs, in hours; auto: Llama 3's",
          Range{1e-3, 1e12},
-         {{"--gpu-hours-between-failures"}}});
+         {ours({"--gpu-hours-between-failures"})}});
   visit("restart_seconds",
         reliability.restart_seconds,
         {"seconds from a failure to training again: detect, restart, load",
          Range{1e-3, kSeconds.most},
-         {{"--restart-seconds"}}});
+         {ours({"--restart-seconds"})}});
   visit("checkpoint_seconds",
         reliability.checkpoint_seconds,
         {"seconds that training stands still for one checkpoint",
          Range{1e-3, kSeconds.most},
-         {{"--checkpoint-seconds"}}});
+         {ours({"--checkpoint-seconds"})}});
   visit("save_interval",
         reliability.save_interval,
         {"steps between checkpoints; auto: Daly's best",

@@ -26,7 +26,7 @@ void visit_batch(Visitor& visit, TrainingConfig& training) {
         {"micro-batches of a step on each data rank, another way to say the global batch; auto: "
          "follows from the global batch",
          kSize,
-         {{"--gradient-accumulation-steps"}}});
+         {ours({"--gradient-accumulation-steps"})}});
   visit("sequence_length",
         training.sequence_length,
         {"tokens of a sample; auto: the model's maximum, at most 8192",
@@ -36,19 +36,22 @@ void visit_batch(Visitor& visit, TrainingConfig& training) {
 
 template <class Visitor>
 void visit_types(Visitor& visit, TrainingConfig& training) {
-  visit("dtype",
-        training.dtype,
-        {"type of parameters and activations",
-         {{"--bf16", "\"bf16\"", "parameters in bfloat16"},
-          {"--fp16", "\"fp16\"", "parameters in half precision"},
-          {"--fp32", "\"fp32\"", "parameters in single precision"},
-          {"--dtype", "", "", "bfloat16=bf16,float16=fp16,float32=fp32,half=fp16,float=fp32"}}});
-  visit("mixed_precision",
-        training.mixed_precision,
-        {"transformers: parameters are in fp32, and computation in 16 bits: under autocast, or by "
-         "FSDP2's policy (accelerate's mixed_precision); off: all is in the type of the model; "
-         "auto: on there in 16 bits",
-         {{"--no-mixed-precision", "false", "parameters are in the type of the computation"}}});
+  visit(
+      "dtype",
+      training.dtype,
+      {"type of parameters and activations",
+       {{"--bf16", "\"bf16\"", "parameters in bfloat16"},
+        {"--fp16", "\"fp16\"", "parameters in half precision"},
+        ours({"--fp32", "\"fp32\"", "parameters in single precision"}),
+        ours(
+            {"--dtype", "", "", "bfloat16=bf16,float16=fp16,float32=fp32,half=fp16,float=fp32"})}});
+  visit(
+      "mixed_precision",
+      training.mixed_precision,
+      {"transformers: parameters are in fp32, and computation in 16 bits: under autocast, or by "
+       "FSDP2's policy (accelerate's mixed_precision); off: all is in the type of the model; "
+       "auto: on there in 16 bits",
+       {ours({"--no-mixed-precision", "false", "parameters are in the type of the computation"})}});
 }
 
 template <class Visitor>
@@ -64,7 +67,7 @@ void visit_optimizer(Visitor& visit, TrainingConfig& training) {
         {"transformers, deepspeed: the optimizer has a group of parameters that decay and one of "
          "those that do not (norms, biases), as the Trainer makes it; off: one group, as DeepSpeed "
          "makes it for the optimizer of its JSON; auto: on there",
-         {{"--no-decay-groups", "false", "the optimizer has one group of parameters"}}});
+         {ours({"--no-decay-groups", "false", "the optimizer has one group of parameters"})}});
 }
 
 template <class Visitor>
@@ -121,7 +124,8 @@ void visit_recompute(Visitor& visit, TrainingConfig& training) {
         training.recompute,
         {"activation recomputation: selective recomputes core attention (torchtitan: see "
          "--selective-ac-option), full recomputes whole layers",
-         {{"--recompute,--recompute-granularity"},
+         {{"--recompute-granularity"},
+          ours({"--recompute", "", "the short name of --recompute-granularity"}),
           {"--recompute-activations", "\"selective\"", "the same as selective"}}});
   visit("recompute_modules",
         training.recompute_modules,
@@ -136,7 +140,7 @@ void visit_recompute(Visitor& visit, TrainingConfig& training) {
   visit("selective_ac_option",
         training.selective_ac_option,
         {"torchtitan: selective recomputes by operator (op), or every Nth layer as a whole (N)",
-         {{"--selective-ac-option"}}});
+         {ours({"--selective-ac-option"})}});
 }
 
 /// The framework, its version, and its attention kernel.
@@ -147,7 +151,7 @@ void visit_framework(Visitor& visit, TrainingConfig& training) {
         {"attention kernel: flash (flash-attn), flash1 (its version 1), fused (cuDNN) or unfused; "
          "auto: what the framework uses on this GPU",
          {{"--attention-backend", "", "", "local=unfused"},
-          {"--attention"},
+          ours({"--attention"}),
           {"--use-flash-attn", "\"flash\"", "the same as flash"}}});
   visit(
       "framework",
@@ -155,7 +159,7 @@ void visit_framework(Visitor& visit, TrainingConfig& training) {
       Option{
           "framework whose layers, buffers and kernels are simulated (`onerank list frameworks`); "
           "auto: torchtitan for ZeRO stages 2 and 3, which are FSDP2, else megatron-lm",
-          {{"--framework"}, {"--dialect", "", "the older name of --framework"}}}
+          {ours({"--framework"}), ours({"--dialect", "", "the older name of --framework"})}}
           .formerly("dialect"));
   visit("transformer_impl",
         training.transformer_impl,
@@ -165,7 +169,7 @@ void visit_framework(Visitor& visit, TrainingConfig& training) {
       "megatron_core",
       training.megatron_core,
       {"megatron-lm: version of its core, 0.13.1; empty: the newest that is known, 0.14 and later",
-       {{"--megatron-core"}}});
+       {ours({"--megatron-core"})}});
 }
 
 template <class Visitor>
@@ -228,14 +232,15 @@ void visit_fusions(Visitor& visit, TrainingConfig& training) {
         training.masked_softmax_fusion,
         {"megatron-lm: one kernel for scale, mask and softmax, in its own layers (local)",
          {{"--no-masked-softmax-fusion", "false", "the softmax is PyTorch's"}}});
-  visit(
-      "attention_softmax_in_fp32",
-      training.attention_softmax_in_fp32,
-      {"megatron-lm, local layers: where the softmax is not one kernel, it reads and keeps fp32",
-       {{"--attention-softmax-in-fp32",
-         "true",
-         "the softmax is in fp32, which is the default here"},
-        {"--no-attention-softmax-in-fp32", "false", "the softmax is in the type of the scores"}}});
+  visit("attention_softmax_in_fp32",
+        training.attention_softmax_in_fp32,
+        {"megatron-lm, local layers: where the softmax is not one kernel, it reads and keeps fp32",
+         {{"--attention-softmax-in-fp32",
+           "true",
+           "the softmax is in fp32, which is the default here"},
+          ours({"--no-attention-softmax-in-fp32",
+                "false",
+                "the softmax is in the type of the scores"})}});
   visit("rope_fusion",
         training.rope_fusion,
         {"megatron-lm: one kernel for rotary positions",
@@ -243,9 +248,9 @@ void visit_fusions(Visitor& visit, TrainingConfig& training) {
   visit("rms_norm_fusion",
         training.rms_norm_fusion,
         {"torchtitan and plain: RMSNorm is one kernel (transformers: never)",
-         {{"--no-rms-norm-fusion",
-           "false",
-           "RMSNorm is several kernels, as in TorchTitan until March 2025"}}});
+         {ours({"--no-rms-norm-fusion",
+                "false",
+                "RMSNorm is several kernels, as in TorchTitan until March 2025"})}});
 }
 
 template <class Visitor>
@@ -253,7 +258,7 @@ void visit_determinism_and_checks(Visitor& visit, TrainingConfig& training) {
   visit("attention_mask_in_dataloader",
         training.attention_mask_in_dataloader,
         {"megatron-lm: each micro-batch carries its attention mask [b, 1, s, s]; auto: on there",
-         {{"--create-attention-mask-in-dataloader", "true", "micro-batches carry their mask"},
+         {ours({"--create-attention-mask-in-dataloader", "true", "micro-batches carry their mask"}),
           {"--no-create-attention-mask-in-dataloader", "false", "micro-batches carry no mask"}}});
   visit("deterministic_mode",
         training.deterministic_mode,
@@ -264,7 +269,7 @@ void visit_determinism_and_checks(Visitor& visit, TrainingConfig& training) {
         training.fill_uninitialized_memory,
         {"with --deterministic-mode: PyTorch fills tensors that at::empty makes; auto: off in "
          "megatron-lm, else on",
-         {{"--fill-uninitialized-memory", "true"}}});
+         {ours({"--fill-uninitialized-memory", "true"})}});
   visit("check_for_nan_in_loss_and_grad",
         training.check_for_nan_in_loss_and_grad,
         {"megatron-lm: check each loss and each gradient bucket for NaN, for which the host waits; "
@@ -295,7 +300,7 @@ void visit_dispatch(Visitor& visit, TrainingConfig& training) {
         training.moe_grouped_gemm,
         {"the products of all experts of a rank are issued together, not expert by expert",
          {{"--moe-grouped-gemm", "true"},
-          {"--no-moe-grouped-gemm", "false", "experts run one after another"}}});
+          ours({"--no-moe-grouped-gemm", "false", "experts run one after another"})}});
   visit("moe_expert_capacity_factor",
         training.moe_expert_capacity_factor,
         {"capacity of an expert for the tokens of a rank, as a factor of the mean; further tokens "
@@ -323,7 +328,7 @@ void visit_length(Visitor& visit, TrainingConfig& training) {
         training.tokens,
         Option{"tokens of the whole training; chinchilla: 20 for each parameter",
                kCount,
-               {{"--train-tokens"}}}
+               {ours({"--train-tokens"})}}
             .of_the_cluster());
   visit("seed", training.seed, {"seed of the random weights, data and dropout", {{"--seed"}}});
 }

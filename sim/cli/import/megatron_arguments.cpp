@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
@@ -64,23 +63,6 @@ namespace {
 using estimator::Json;
 using estimator::UserError;
 
-/// Flags of plans that Megatron-LM has not (megatron/training/arguments.py at d98e8a6).
-constexpr auto kOwnFlags = std::to_array<std::string_view>({"checkpoint-seconds",
-                                                            "framework",
-                                                            "fsdp",
-                                                            "gpu",
-                                                            "gradient-accumulation-steps",
-                                                            "gradient-checkpointing",
-                                                            "headroom",
-                                                            "model",
-                                                            "nodes",
-                                                            "overlap-comm",
-                                                            "price",
-                                                            "recompute",
-                                                            "reduce-bucket-size",
-                                                            "train-tokens",
-                                                            "zero-stage"});
-
 /// As many keys of Megatron-LM make a list of its arguments.
 constexpr int kEnoughKeys = 3;
 
@@ -118,9 +100,15 @@ const std::set<std::string>& known_keys() {
       keys.insert(row.keys.begin(), row.keys.end());
     }
     for (const PlanFlagGroup& group : plan_flag_groups()) {
-      for (const PlanFlag& flag : group.flags) keys.insert(normal_key(flag.said.names.front()));
+      for (const PlanFlag& flag : group.flags) {
+        std::string key = normal_key(flag.said.names.front());
+        if (flag.said.is_ours) {
+          keys.erase(key);
+        } else {
+          keys.insert(std::move(key));
+        }
+      }
     }
-    for (const std::string_view own : kOwnFlags) keys.erase(std::string(own));
     for (const ProgramRow& row : program_rows()) {
       keys.insert(row.arguments.begin(), row.arguments.end());
     }

@@ -41,6 +41,37 @@ class MegatronImport : public OnerankProgram {
   static Json tree(const std::string& text) { return imported(text).tree.json(); }
 };
 
+// parse_args of megatron/training/arguments.py @d98e8a64 has none of them.
+TEST_F(MegatronImport, IsNotToldByFlagsThatOnlyPlansHave) {
+  try {
+    import_text(
+        "torchrun --nproc_per_node 8 finetune.py --dtype bfloat16 --data-parallel-size 8 "
+        "--attention flash --fp32 --recompute full\n",
+        "train.sh");
+    FAIL() << "taken for Megatron-LM";
+  } catch (const estimator::UserError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no command in it has arguments of Megatron-LM"));
+  }
+  EXPECT_TRUE(
+      import_text("torchrun --nproc_per_node 8 finetune.py --bf16 --micro-batch-size 1 "
+                  "--recompute-granularity full\n",
+                  "train.sh"));
+}
+
+// examples/post_training/modelopt/finetune.py
+TEST_F(MegatronImport, TellsModelOptimizerByItsFolderAndItsArguments) {
+  const auto techniques = [](const std::string& program, const std::string& more) {
+    return imported("torchrun " + program + " --num-layers 2 --hidden-size 64 --bf16 " + more +
+                    "\n")
+        .techniques;
+  };
+  EXPECT_TRUE(techniques("finetune.py", "").empty());
+  const auto by_argument = techniques("finetune.py", "--finetune-hf-dataset a/b");
+  ASSERT_FALSE(by_argument.empty());
+  EXPECT_EQ(by_argument.front().technique->name, "model-optimizer");
+  EXPECT_FALSE(techniques("examples/post_training/modelopt/finetune.py", "").empty());
+}
+
 TEST_F(MegatronImport, ReadsAScriptWithItsCluster) {
   const Json plan = tree(kScript);
   EXPECT_EQ(plan["model"]["num_layers"], 24);

@@ -100,6 +100,17 @@ TEST(PlanFlags, SayWhatHoldsWithoutThem) {
   EXPECT_EQ(find_plan_flag("--num-layers")->help, "transformer layers") << "has to be given";
 }
 
+// parse_args of megatron/training/arguments.py @d98e8a64.
+TEST(PlanFlags, KnowWhichOfThemMegatronHas) {
+  for (const char* name : {"--tp", "--bf16", "--attention-backend", "--recompute-granularity"}) {
+    EXPECT_FALSE(find_plan_flag(name)->said.is_ours) << name;
+  }
+  for (const char* name :
+       {"--dp", "--fp32", "--dtype", "--attention", "--recompute", "--model", "--gpus-per-node"}) {
+    EXPECT_TRUE(find_plan_flag(name)->said.is_ours) << name;
+  }
+}
+
 TEST(PlanFlags, SwitchesWriteTheirConstants) {
   EXPECT_EQ(overlaid("--sp --use-distributed-optimizer"),
             Json({{"parallelism", {{"sequence_parallel", true}, {"zero_stage", 1}}}}));
