@@ -3,10 +3,15 @@
 # TorchConfig.cmake of a CUDA wheel asks for a CUDA toolkit, which Onerank does not need: it loads
 # libtorch_cuda.so at run time (for the devices `cuda` and `virtual`).
 
+if(NOT ONERANK_TORCH_DIR)
+  message(FATAL_ERROR
+    "no torch: there is none in ${PROJECT_SOURCE_DIR}/.venv, and ONERANK_TORCH_DIR names none\n"
+    "  help: run scripts/quickstart, which installs one, or give -DONERANK_TORCH_DIR=<site-packages>/torch")
+endif()
 if(NOT EXISTS "${ONERANK_TORCH_DIR}/lib/libtorch_cpu.so")
   message(FATAL_ERROR
-    "no torch at ONERANK_TORCH_DIR = ${ONERANK_TORCH_DIR}\n"
-    "  help: run scripts/quickstart, which installs one, or give -DONERANK_TORCH_DIR=<site-packages>/torch")
+    "no torch at ONERANK_TORCH_DIR = ${ONERANK_TORCH_DIR}: it has no lib/libtorch_cpu.so\n"
+    "  help: give -DONERANK_TORCH_DIR=<site-packages>/torch, or leave it out and run scripts/quickstart, which installs one")
 endif()
 file(REAL_PATH "${ONERANK_TORCH_DIR}" ONERANK_TORCH_DIR)
 

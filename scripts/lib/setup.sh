@@ -34,6 +34,7 @@ root=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$root/build
 torch=              # folder of an installed torch; empty: .venv gets one
 jobs=               # empty: default_jobs
+system_python=/usr/bin/python3  # makes .venv; the package python3-venv belongs to it
 skip_packages=no
 readonly root venv=$root/.venv
 
@@ -209,8 +210,7 @@ venv_has() {
 venv_pip() {
   local info
   if ! "$venv/bin/python" -I -m pip --version; then
-    # The system's own Python, which the package python3-venv belongs to.
-    /usr/bin/python3 -I -m venv --clear -- "$venv" || return
+    "$system_python" -I -m venv --clear -- "$venv" || return
   fi
   site=$(site_packages)
   [[ -n $site ]] || return

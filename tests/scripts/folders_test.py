@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Includes go along the arrows that folders.txt draws, and these make no circle."""
+"""Includes go along the arrows that folders.txt draws, and these make no circle. The first document stays short."""
 import graphlib
 import pathlib
 import re
@@ -56,6 +56,12 @@ class Folders(unittest.TestCase):
         for path in sorted((ROOT / "models").rglob("*.*")):
             if path.suffix in (".h", ".cpp"):
                 self.assertTrue(f"`{path.name}`" in text or f"`{path.stem}.*`" in text, f"{path} is not named there")
+
+
+class Readme(unittest.TestCase):
+    def test_of_the_repository_can_be_read_at_once(self):
+        lines = (ROOT / "README.md").read_text().splitlines()
+        self.assertLessEqual(len(lines), 150, "what is about one folder belongs into its README")
 
 
 if __name__ == "__main__":

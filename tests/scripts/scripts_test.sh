@@ -11,6 +11,7 @@ trap 'rm -rf -- "$(dirname -- "$tree")"' EXIT
 mkdir -p "$tree/bin"
 cp -r "$here/../../scripts" "$tree/"
 calls=$tree/calls
+unset ONERANK_TORCH_DIR
 : >"$calls"
 
 # fake NAME BODY: puts the script BODY in front of the command NAME.
@@ -179,6 +180,86 @@ HalfInstalledPackagesAreForgotten() {
   in_setup "step pip; venv_need tools header half==1; cd '$tree/.venv/site'; echo; echo *.dist-info"
   expect_status 0
   expect_last_line whole-1.dist-info
+}
+
+# --- torch of a build ----------------------------------------------------------------------------
+
+# make_torch FOLDER VERSION: what is looked at of a torch.
+make_torch() {
+  mkdir -p "$1/lib" "$1/include/c10/core"
+  touch "$1"/lib/lib{torch_cpu,c10}.so "$1/include/c10/core/CachingDeviceAllocator.h"
+  printf "__version__ = '%s'\ncuda: Optional[str] = '13.0'\n" "$2" >"$1/version.py"
+}
+
+# fake_build_python VERSION: a Python that has this torch, beside a .venv whose pip installs nothing new.
+fake_build_python() {
+  make_torch "$tree/own/torch" "$1"
+  fake python3 "echo '$tree/own/torch'"
+  fake_venv
+  make_torch "$tree/.venv/site/torch" new
+  mkdir -p "$tree/.venv/site/nvidia/cu13/include"
+  touch "$tree/.venv/site/nvidia/cu13/include/cuda_runtime_api.h"
+}
+
+AWheelIsBuiltForTheTorchOfItsPythonIfThatFits() {
+  fake_build_python "$(sed -n 's/^readonly kTorchVersion=//p' "$tree/scripts/lib/setup.sh")+cu130"
+  run "$tree/scripts/lib/find-torch" "$tree/bin/python3" "$tree/build"
+  expect_status 0
+  expect_output "$tree/own/torch"$'\n'"$tree/.venv/site/nvidia/cu13/include"
+  expect_calls "python -I -m pip install .*torch==" ""
+}
+
+AWheelGetsATorchIfThatOfItsPythonDoesNotFit() {
+  fake_build_python 1.0.0+cu130
+  fake nvidia-smi ''  # a build needs no more packages where there is a GPU
+  run "$tree/scripts/lib/find-torch" "$tree/bin/python3" "$tree/build"
+  expect_status 0
+  expect_output "$tree/.venv/site/torch"$'\n'"$tree/.venv/site/nvidia/cu13/include"
+  grep -q "^python -I -m pip install .*--no-deps torch==" "$calls" || fail "torch was installed alone"
+}
+
+# configured OPTION...: what a build that has only find_torch.cmake finds.
+configured() {
+  printf '%s\n' 'cmake_minimum_required(VERSION 3.22)' 'project(tiny LANGUAGES NONE)' \
+    'include(scripts/cmake/find_torch.cmake)' \
+    'message(STATUS "torch: ${ONERANK_TORCH_DIR}; headers: ${ONERANK_CUDA_INCLUDE_DIR}.")' >"$tree/CMakeLists.txt"
+  run cmake -S "$tree" -B "$tree/build" "$@"
+  expect_status 0
+}
+
+make_packages() {
+  make_torch "$1/torch" new
+  mkdir -p "$1/nvidia/cu13/include/crt"
+  touch "$1/nvidia/cu13/include/crt/host_defines.h"
+}
+
+ABuildFindsWhatQuickstartInstalled() {
+  local site=$tree/.venv/lib/python3.11/site-packages
+  configured
+  expect_output "torch: ; headers: ."
+  make_packages "$site"
+  configured
+  expect_output "torch: $site/torch; headers: $site/nvidia/cu13/include."
+}
+
+ABuildTakesTheTorchThatAVariableNames() {
+  make_packages "$tree/.venv/lib/python3.11/site-packages"
+  make_packages "$tree/other"
+  export ONERANK_TORCH_DIR=$tree/other/torch
+  configured
+  expect_output "torch: $tree/other/torch; headers: $tree/other/nvidia/cu13/include."
+}
+
+ABuildWithoutTorchAsksOnlyWhereItIsToldTo() {
+  fake python3 ''
+  printf '#!/bin/sh\necho "%s/own/torch"; echo "%s/own/headers"\n' "$tree" "$tree" >"$tree/scripts/lib/find-torch"
+  make_torch "$tree/own/torch" new
+  mkdir "$tree/own/headers"
+  touch "$tree/own/headers/cuda_runtime_api.h"
+  configured
+  expect_output "torch: ; headers: ."
+  configured -DONERANK_FETCH_TORCH=ON -DPython3_EXECUTABLE=/usr/bin/python3
+  expect_output "torch: $tree/own/torch; headers: $tree/own/headers."
 }
 
 StepsThatWereBegunBesideOthersAreDoneOnce() {
