@@ -6,7 +6,8 @@
     onerank.to_pandas(estimate.rank_classes)
 
 Each function calls the program `onerank` and gives its JSON document as a frozen dataclass; `onerank schema
-estimate` (profile, verdict) tells every field of one, with its unit.
+estimate` (profile, verdict) tells every field of one, with its unit. They can be pickled, so that a pool of processes
+can work through many plans, and a notebook shows them as tables.
 
 Changes of a plan are the program's flags: `tp=2` is `--tp 2`, `sharp=True` is `--sharp`, a list is joined by
 commas. A key of the plan itself is given as `**{"training.seed": 7}`. A value of None is left out.
@@ -14,7 +15,6 @@ commas. A key of the plan itself is given as `**{"training.seed": 7}`. A value o
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import os
 import pathlib
@@ -23,12 +23,16 @@ import shlex
 import shutil
 import subprocess
 import sysconfig
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
+
+from onerank.records import class_name, record
 
 __all__ = ["OnerankError", "built_for_torch", "check", "estimate", "exec", "run", "to_pandas"]
 
 # Exit codes of a document: it fits, or it does not.
 _HAS_DOCUMENT = (0, 1)
+# Of a program that failed, in the error: a traceback is rarely longer.
+_LINES_OF_OUTPUT = 60
 
 Plan = "Mapping[str, Any] | str | os.PathLike | None"
 
@@ -37,8 +41,11 @@ class OnerankError(Exception):
     """What the program refused, in its words."""
 
     def __init__(self, message: str, exit_code: int):
-        super().__init__(message)
+        super().__init__(message, exit_code)  # both, so that it can be pickled
         self.exit_code = exit_code  #: 2 bad input, 3 this machine lacks something, 70 a bug in Onerank
+
+    def __str__(self) -> str:
+        return self.args[0]
 
 
 def estimate(plan: Plan = None, **changes: Any) -> Any:
@@ -59,10 +66,11 @@ def run(plan: Plan = None, **changes: Any) -> Any:
 def exec(command: str | Sequence[str | os.PathLike], **options: Any) -> Any:
     """The profile of a PyTorch program of yours as one rank (`onerank exec`); a list of them with `ranks`.
 
-    A command that is one string is divided into words as a shell does.
+    A command that is one string is divided into words as a shell does. The error of a program that fails has the end
+    of what it printed.
     """
     words = shlex.split(command) if isinstance(command, str) else command
-    return _document(["exec", "--json", *_flags(options), "--", *words])
+    return _document(["exec", "--json", *_flags(options), "--", *words], message=_end_of_output)
 
 
 def to_pandas(records: Any) -> Any:
@@ -110,35 +118,23 @@ def _program() -> str:
     return program
 
 
-def _document(arguments: Sequence[str | os.PathLike], text: str | None = None) -> Any:
-    done = subprocess.run([_program(), *arguments], input=text, capture_output=True, text=True)
+def _document(arguments: Sequence[str | os.PathLike], text: str | None = None,
+              message: Callable[[str], str] | None = None) -> Any:
+    done = subprocess.run([_program(), *arguments], input=text, capture_output=True, text=True, errors="replace")
     if done.returncode not in _HAS_DOCUMENT or not done.stdout:
-        raise OnerankError(_message(done.stderr) or f"onerank ended with exit code {done.returncode}", done.returncode)
+        told = (message or _error)(done.stderr)
+        raise OnerankError(told or f"onerank ended with exit code {done.returncode}", done.returncode)
     document = json.loads(done.stdout)
-    return _record(_class_name(document["kind"]) if isinstance(document, dict) else "RankProfile", document)
+    return record(class_name(document["kind"]) if isinstance(document, dict) else "RankProfile", document)
 
 
-def _message(output: str) -> str:
+def _error(output: str) -> str:
     """From the first error on; before it stands how far the program was."""
     error = re.search(r"^error: ", output, re.MULTILINE)
     return (output[error.end():] if error else output).strip()
 
 
-def _record(name: str, value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_record(name, entry) for entry in value)
-    if not isinstance(value, dict):
-        return value
-    if not all(key.isidentifier() for key in value):
-        return {key: _record(name, entry) for key, entry in value.items()}
-    fields = {key: _record(_class_name(key), entry) for key, entry in value.items()}
-    return _record_class(name, tuple(fields))(**fields)
-
-
-def _class_name(key: str) -> str:
-    return "".join(word.capitalize() for word in key.split("_"))
-
-
-@functools.cache
-def _record_class(name: str, fields: tuple[str, ...]) -> type:
-    return dataclasses.make_dataclass(name, fields, frozen=True)
+def _end_of_output(output: str) -> str:
+    """With what a program printed before it failed, such as its traceback."""
+    end = "\n".join(output.strip().splitlines()[-_LINES_OF_OUTPUT:])
+    return end if "\nerror: " in end else end.removeprefix("error: ")

@@ -7,6 +7,8 @@ import dataclasses
 import json
 import os
 import pathlib
+import pickle
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -17,7 +19,7 @@ sys.path.insert(0, str(ROOT / "sim" / "python"))
 os.environ["ONERANK_PROGRAM"] = sys.argv[1]
 
 import onerank  # noqa: E402
-from onerank import setup_torch  # noqa: E402
+from onerank import records, setup_torch  # noqa: E402
 
 SMALL = {"model": "gpt2", "num_layers": 2, "gpu": "h100", "nodes": 1, "gpus_per_node": 2, "tp": 2}
 
@@ -75,15 +77,37 @@ class Module(unittest.TestCase):
     def test_ExecutesAProgram(self):
         command = ["python", ROOT / "train.py"]
         seen = []
-        with mock.patch.object(onerank, "_document", lambda arguments: seen.extend(arguments)):
+        with mock.patch.object(onerank, "_document", lambda arguments, **_: seen.extend(arguments)):
             onerank.exec(command, gpu="h100-sxm", world_size=64, ranks=[0, 63])
         self.assertEqual(seen, ["exec", "--json", "--gpu=h100-sxm", "--world-size=64", "--ranks=0,63", "--", *command])
 
     def test_ACommandMayBeOneString(self):
         seen = []
-        with mock.patch.object(onerank, "_document", lambda arguments: seen.extend(arguments)):
+        with mock.patch.object(onerank, "_document", lambda arguments, **_: seen.extend(arguments)):
             onerank.exec("python 'my train.py' --steps 2")
         self.assertEqual(seen, ["exec", "--json", "--", "python", "my train.py", "--steps", "2"])
+
+    def test_AnErrorHasTheEndOfTheProgramsOutput(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder, "train.py")
+            script.write_text("print('error: of the program', flush=True)\nraise ValueError('my own mistake')\n")
+            with self.assertRaises(onerank.OnerankError) as caught:
+                onerank.exec([sys.executable, script], gpu="h100")
+        lines = str(caught.exception).splitlines()
+        self.assertIn("error: of the program", str(caught.exception))
+        self.assertLess(lines.index("ValueError: my own mistake"),
+                        lines.index("error: the program ended with exit code 1"))
+
+    def test_ARefusedFlagOfExecIsInTheProgramsWords(self):
+        with self.assertRaises(onerank.OnerankError) as caught:
+            onerank.exec("python train.py", wrld_size=2)
+        self.assertTrue(str(caught.exception).startswith("unknown flag\n"), caught.exception)
+
+    def test_OfALongOutputTheErrorHasTheEnd(self):
+        lines = [f"line {line}" for line in range(1000)] + ["error: the program ended with exit code 1"]
+        told = onerank._end_of_output("\n".join(lines)).splitlines()
+        self.assertLess(len(told), 100)
+        self.assertEqual(told[-2:], lines[-2:])
 
     def test_TablesAreOfRecords(self):
         class FakePandas:
@@ -93,6 +117,54 @@ class Module(unittest.TestCase):
             verdict = onerank.check(**SMALL)
             self.assertEqual(onerank.to_pandas([verdict]), [dataclasses.asdict(verdict)])
             self.assertEqual(onerank.to_pandas(verdict), [dataclasses.asdict(verdict)])
+
+
+class Records(unittest.TestCase):
+    """Documents, without the program."""
+
+    def setUp(self):
+        self.document = records.record("ClusterEstimate", {
+            "kind": "cluster_estimate", "verdict": {"fits": True}, "stages": [1, 2], "links": {"2": 0.5},
+            "rank_classes": [{"rank": 0, "note": "<b>"}, {"rank": 1024, "free_bytes": 5_000_000}]})
+
+    def test_CanBePickled(self):
+        again = pickle.loads(pickle.dumps(self.document))
+        self.assertEqual(again, self.document)
+        self.assertIs(type(again.verdict), type(self.document.verdict))
+        self.assertIs(type(again.rank_classes), type(self.document.rank_classes))
+
+    def test_SoCanErrors(self):
+        error = pickle.loads(pickle.dumps(onerank.OnerankError("unknown flag", 2)))
+        self.assertEqual((str(error), error.exit_code), ("unknown flag", 2))
+
+    def test_CanBePickledByAProcessThatHasReadNoDocument(self):
+        text = "import pickle, sys; print(pickle.load(sys.stdin.buffer).verdict.fits)"
+        done = subprocess.run([sys.executable, "-c", text], input=pickle.dumps(self.document), capture_output=True,
+                              env={**os.environ, "PYTHONPATH": str(ROOT / "sim" / "python")}, check=True)
+        self.assertEqual(done.stdout, b"True\n")
+
+    def test_PrintTheirOwnValues(self):
+        self.assertEqual(repr(self.document),
+                         "ClusterEstimate(kind='cluster_estimate', verdict=Verdict(...), stages=(1, 2), "
+                         "links={'2': 0.5}, rank_classes=(2 x RankClasses))")
+        self.assertEqual(repr(self.document.verdict), "Verdict(fits=True)")
+        self.assertEqual(repr(records.record("Notes", {"assumptions": ["a sentence"] * 9})), "Notes(assumptions=(9 x str))")
+
+    def test_AreTablesInNotebooks(self):
+        self.assertIn("<tr><td style='text-align: left'>verdict</td><td style='text-align: left'>Verdict(...)</td></tr>",
+                      self.document._repr_html_())
+
+    def test_OfAListAreRowsOfOneTable(self):
+        table = self.document.rank_classes._repr_html_()
+        self.assertIn("<thead><tr><th>rank</th><th>note</th><th>free_bytes</th></tr></thead>", table)
+        self.assertIn("<td style='text-align: left'>&lt;b&gt;</td><td></td></tr>", table)
+        self.assertIn("<td style='text-align: right'>5,000,000</td>", table)
+        self.assertEqual(table.count("<tr>"), 3)
+
+    def test_AsDictionariesAreNoTable(self):
+        rows = dataclasses.asdict(self.document)["rank_classes"]
+        self.assertEqual(rows[0], {"rank": 0, "note": "<b>"})
+        self.assertIsNone(rows._repr_html_())
 
 
 class Setup(unittest.TestCase):
