@@ -154,6 +154,23 @@ class Documents(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("exit code 3\nerror: not built", output)
 
+    def test_files_that_hold_a_pattern_are_listed_by_folder(self):
+        for name, text in {"sim/a.cpp": "is_cut", "sim/b.h": "a CUT", "sim/in/c.cpp": "CUT", "sim/d.json": "CUT",
+                           "sim/e.cpp": "whole", "models/f.cpp": "CUT"}.items():
+            self.write(name, text)
+        mark = "<!-- files: is_cut|CUT in sim -->\n{}<!-- end -->\n"
+        listed = mark.format("- `sim`: `a.cpp`, `b.h`\n- `sim/in`: `c.cpp`\n")
+        self.assertEqual(self.run_on(mark.format(""))[::2], (0, listed))
+        self.assertEqual(self.run_on(listed, "--check")[0], 0)
+        self.write("sim/e.cpp", "CUT")
+        code, output, text = self.run_on(listed, "--check")
+        self.assertEqual((code, text), (1, listed))
+        self.assertIn("README.md:2: other files have is_cut|CUT: - `sim`: `a.cpp`, `b.h`, `e.cpp`", output)
+
+    def test_files_of_a_folder_that_is_not_there_exit_with_2(self):
+        for argument in ("CUT in none", "CUT"):
+            self.assertEqual(self.run_on(f"<!-- files: {argument} -->\n<!-- end -->\n")[0], 2, argument)
+
     def test_links_files_and_flags_must_be_there(self):
         self.write("scripts/lib/accuracy.py", "")
         text = self.shown("echo a", "a")

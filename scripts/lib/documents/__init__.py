@@ -1,1 +1,1 @@
-"""What scripts/update-docs is made of: marks in documents, the two kinds of blocks between them, and names."""
+"""What scripts/update-docs is made of: marks in documents, the three kinds of blocks between them, and names."""

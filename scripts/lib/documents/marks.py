@@ -2,7 +2,7 @@
 import dataclasses
 import re
 
-OPENING = re.compile(r"<!-- (onerank|accuracy): ")
+OPENING = re.compile(r"<!-- (onerank|accuracy|files): ")
 CLOSING = "-->"
 END = "<!-- end -->"
 FENCE = "```"
