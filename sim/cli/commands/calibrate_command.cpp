@@ -7,6 +7,7 @@
 #include "estimator/base/units.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/input/device_choice.h"
+#include "sim/cli/input/offered_words.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/process/rank_process.h"
 #include "sim/cli/report/table.h"
@@ -102,8 +103,9 @@ Command add_calibrate_command(CLI::App& root) {
       "calibrate", "measure this machine's GPU; `estimate --calibration` uses the result");
   const auto options = std::make_shared<CalibrateOptions>();
   app->add_option("--output", options->output, "write the calibration as JSON")->type_name("FILE");
-  app->add_option("--device", options->device, "cuda, or cpu to see the file without a GPU")
-      ->type_name("NAME");
+  CLI::Option* device =
+      app->add_option("--device", options->device, "cuda, or cpu to see the file without a GPU");
+  offer(device->type_name("NAME"), {"cuda", "cpu"});
   app->add_flag("--json", options->json, "print the calibration as JSON");
   return {app, [options](const Environment& environment) {
             return run_calibrate(*options, environment);

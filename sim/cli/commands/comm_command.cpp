@@ -10,6 +10,7 @@
 #include "estimator/cluster/plan_notes.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
+#include "sim/cli/input/offered_words.h"
 #include "sim/cli/input/plan_flags.h"
 #include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/process/output.h"
@@ -242,8 +243,9 @@ ExitCode run_comm(const CommOptions& options) {
 Command add_comm_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("comm", "time of a collective by size, as NCCL runs it");
   const auto options = std::make_shared<CommOptions>();
-  app->add_option("COLLECTIVE", options->collective, "all_reduce, all_gather, all_to_all, ...")
-      ->type_name("");
+  CLI::Option* collective =
+      app->add_option("COLLECTIVE", options->collective, "all_reduce, all_gather, all_to_all, ...");
+  offer(collective->type_name(""), estimator::names_of<CollectiveKind>());
   options->flags.add_to(*app, kClusterFlags);
   app->add_option("--ranks-per-node",
                   options->ranks_per_node,
@@ -255,12 +257,12 @@ Command add_comm_command(CLI::App& root) {
                   "version of NCCL; differences are known in part, from 2.25 on; default: 2.30.7")
       ->type_name("VERSION")
       ->group(kClusterFlags);
-  app->add_option(
-         "--algorithm",
-         options->algorithm,
-         "the only algorithm that NCCL may choose (NCCL_ALGO): ring, tree, nvls, nvls_tree, ...")
-      ->type_name("NAME")
-      ->group(kClusterFlags);
+  CLI::Option* algorithm = app->add_option(
+      "--algorithm",
+      options->algorithm,
+      "the only algorithm that NCCL may choose (NCCL_ALGO): ring, tree, nvls, nvls_tree, ...");
+  offer(algorithm->type_name("NAME")->group(kClusterFlags),
+        estimator::names_of<estimator::NcclAlgorithm>());
   const auto size = [&](const char* names, std::string& value, const char* help) {
     app->add_option(names, value, help)->type_name("SIZE")->group("Sizes")->capture_default_str();
   };

@@ -38,28 +38,84 @@ std::vector<std::string> names_of(const std::vector<DescribedFlag>& flags) {
   return names;
 }
 
+std::string in_one_text(const std::vector<std::string>& words) {
+  return estimator::in_single_quotes(fmt::format("{}", fmt::join(words, " ")));
+}
+
+/// What an argument of the command may be; empty: a file, or free.
+std::vector<std::string> words_of_arguments(const DescribedCommand& command) {
+  std::vector<std::string> words;
+  for (const DescribedFlag& argument : command.arguments)
+    words.insert(words.end(), argument.words.begin(), argument.words.end());
+  return words;
+}
+
+/// Sets `flags` and `words` for a command; `words` by the flag before the cursor.
+std::string bash_case(const DescribedCommand& command) {
+  const std::vector<std::string> arguments = words_of_arguments(command);
+  std::string text = fmt::format("    {})\n      flags={} words={}\n      case $before in\n",
+                                 command.name,
+                                 in_one_text(names_of(command.flags)),
+                                 in_one_text(arguments));
+  for (const DescribedFlag& flag : command.flags) {
+    if (flag.value.empty() || (flag.words.empty() && arguments.empty())) continue;
+    text += fmt::format(
+        "        {}) words={} ;;\n", fmt::join(flag.names, "|"), in_one_text(flag.words));
+  }
+  return text + "      esac ;;\n";
+}
+
 std::string bash_completion(const Commands& commands) {
   std::string cases;
-  for (const DescribedCommand& command : commands) {
-    cases += fmt::format(
-        "    {}) flags='{}' ;;\n", command.name, fmt::join(names_of(command.flags), " "));
-  }
+  for (const DescribedCommand& command : commands) cases += bash_case(command);
   return fmt::format(R"(# bash completion for onerank
 _onerank() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} flags=
+  local word=${{COMP_WORDS[COMP_CWORD]}} flags= words=
   if ((COMP_CWORD == 1)); then
     mapfile -t COMPREPLY < <(compgen -W '{} --help --version' -- "$word")
     return
   fi
+  local before=${{COMP_WORDS[COMP_CWORD - 1]}}
+  if [[ $word = '=' ]]; then
+    word=
+  elif [[ $before = '=' ]]; then
+    before=${{COMP_WORDS[COMP_CWORD - 2]}}
+  fi
   case ${{COMP_WORDS[1]}} in
 {}  esac
   COMPREPLY=()
-  [[ $word != -* ]] || mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$word")
+  [[ $word != -* ]] || words=$flags
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }}
 complete -o bashdefault -o default -F _onerank onerank
 )",
                      fmt::join(names_of(commands), " "),
                      cases);
+}
+
+/// ":NAME:(bf16 fp16)", or ":FILE:_files" where nothing is offered.
+std::string zsh_action(const std::string& what, const std::vector<std::string>& words) {
+  if (words.empty()) return fmt::format(":{}:_files", escaped(what, ":"));
+  return fmt::format(
+      ":{}:({})", escaped(what, ":"), escaped(fmt::format("{}", fmt::join(words, " ")), ":()\\"));
+}
+
+std::string zsh_case(const DescribedCommand& command) {
+  const std::vector<std::string> arguments = words_of_arguments(command);
+  std::string text = fmt::format(
+      "    {})\n      _arguments {}",
+      command.name,
+      estimator::in_single_quotes((arguments.empty() ? "*" : "1") +
+                                  zsh_action(arguments.empty() ? "file" : "what", arguments)));
+  for (const DescribedFlag& flag : command.flags) {
+    const std::string value = flag.value.empty() ? "" : zsh_action(flag.value, flag.words);
+    for (const std::string& name : flag.names) {
+      text += " \\\n        " +
+              estimator::in_single_quotes(fmt::format(
+                  "{}{}[{}]{}", name, value.empty() ? "" : "=", escaped(flag.help, "[]\\"), value));
+    }
+  }
+  return text + " ;;\n";
 }
 
 std::string zsh_completion(const Commands& commands) {
@@ -68,20 +124,7 @@ std::string zsh_completion(const Commands& commands) {
   for (const DescribedCommand& command : commands) {
     names += fmt::format(
         "    {}\n", estimator::in_single_quotes(command.name + ":" + escaped(command.help, ":")));
-    cases += fmt::format("    {})\n      _arguments '*:file:_files'", command.name);
-    for (const DescribedFlag& flag : command.flags) {
-      const std::string value =
-          flag.value.empty() ? "" : fmt::format(":{}:_files", escaped(flag.value, ":"));
-      for (const std::string& name : flag.names) {
-        cases +=
-            " \\\n        " + estimator::in_single_quotes(fmt::format("{}{}[{}]{}",
-                                                                      name,
-                                                                      flag.value.empty() ? "" : "=",
-                                                                      escaped(flag.help, "[]\\"),
-                                                                      value));
-      }
-    }
-    cases += " ;;\n";
+    cases += zsh_case(command);
   }
   return fmt::format(R"(#compdef onerank
 _onerank() {{
@@ -105,23 +148,36 @@ if [[ $funcstack[1] = _onerank ]]; then _onerank "$@"; else compdef _onerank one
 
 std::string fish_quoted(const std::string& text) { return "'" + escaped(text, "\\'") + "'"; }
 
-std::string fish_completion(const Commands& commands) {
-  std::string lines = "# fish completion for onerank\n";
-  for (const DescribedCommand& command : commands) {
-    lines += fmt::format("complete -c onerank -n __fish_use_subcommand -f -a {} -d {}\n",
-                         command.name,
-                         fish_quoted(command.help));
-    for (const DescribedFlag& flag : command.flags) {
-      for (const std::string& name : flag.names) {
-        lines +=
-            fmt::format("complete -c onerank -n '__fish_seen_subcommand_from {}' -l {}{} -d {}\n",
-                        command.name,
-                        name.substr(2),
-                        flag.value.empty() ? "" : " -r",
-                        fish_quoted(flag.help));
-      }
+/// " -x -a 'bf16 fp16'", or " -r" where the value is a file, or free.
+std::string fish_value(const DescribedFlag& flag) {
+  if (flag.value.empty()) return "";
+  if (flag.words.empty()) return " -r";
+  return " -x -a " + fish_quoted(fmt::format("{}", fmt::join(flag.words, " ")));
+}
+
+std::string fish_lines(const DescribedCommand& command) {
+  const std::string here =
+      fmt::format("complete -c onerank -n '__fish_seen_subcommand_from {}'", command.name);
+  std::string lines = fmt::format("complete -c onerank -n __fish_use_subcommand -f -a {} -d {}\n",
+                                  command.name,
+                                  fish_quoted(command.help));
+  const std::vector<std::string> arguments = words_of_arguments(command);
+  if (!arguments.empty()) {
+    lines += fmt::format(
+        "{} -f -a {}\n", here, fish_quoted(fmt::format("{}", fmt::join(arguments, " "))));
+  }
+  for (const DescribedFlag& flag : command.flags) {
+    for (const std::string& name : flag.names) {
+      lines += fmt::format(
+          "{} -l {}{} -d {}\n", here, name.substr(2), fish_value(flag), fish_quoted(flag.help));
     }
   }
+  return lines;
+}
+
+std::string fish_completion(const Commands& commands) {
+  std::string lines = "# fish completion for onerank\n";
+  for (const DescribedCommand& command : commands) lines += fish_lines(command);
   return lines;
 }
 
@@ -144,7 +200,8 @@ ExitCode print_completion(const CLI::App& root, const std::string& shell) {
 Command add_completion_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("completion", "a shell's completion of this command line");
   const auto shell = std::make_shared<std::string>();
-  app->add_option("SHELL", *shell, "bash, zsh or fish")->type_name("");
+  offer(app->add_option("SHELL", *shell, "bash, zsh or fish")->type_name(""),
+        names_of_rows(kShells));
   return {app, [shell, &root](const Environment&) { return print_completion(root, *shell); }};
 }
 

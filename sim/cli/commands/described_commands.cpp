@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/cli/input/offered_words.h"
 #include "sim/cli/values/plan_flag_table.h"
 
 namespace sim {
@@ -53,7 +54,8 @@ DescribedFlag described_option(const CLI::Option& option, std::vector<std::strin
   return {.names = std::move(names),
           .value = is_switch ? "" : option.get_type_name(),
           .help = option_help(option),
-          .group = group == kNoHeading ? "Other" : group};
+          .group = group == kNoHeading ? "Other" : group,
+          .words = offered_words(option)};
 }
 
 /// "FILE", "[PLAN]" or "PROGRAM...", as it stands behind the command.

@@ -13,6 +13,8 @@ struct DescribedFlag {
   std::string value;               ///< placeholder of its value in the help, "N"; "" for a switch
   std::string help;                ///< with the default
   std::string group;               ///< the heading in the help: "Parallelism"
+  std::vector<std::string>
+      words;  ///< that its value may be, for completion; empty: a file, or free
 };
 
 struct DescribedCommand {

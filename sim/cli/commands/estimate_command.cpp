@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/document.h"
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_step.h"
@@ -20,6 +22,7 @@
 #include "sim/cli/commands/program_trace_output.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/commands/written_plan.h"
+#include "sim/cli/input/offered_words.h"
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/input/verdict_gate.h"
@@ -104,6 +107,8 @@ void write_profiles(const std::string& folder,
   }
 }
 
+constexpr std::string_view kAdviceTimes[] = {"auto", "always", "never"};
+
 /// Whether to run what --advice asks for. Where the state alone needs more GPUs no change helps.
 bool wants_advice(const EstimateOptions& options, const ClusterResult& result) {
   if (options.no_advice || options.advice == "never" || !options.job.runs_ranks()) return false;
@@ -113,8 +118,7 @@ bool wants_advice(const EstimateOptions& options, const ClusterResult& result) {
 }
 
 void check_advice(const EstimateOptions& options) {
-  const bool known =
-      options.advice == "auto" || options.advice == "always" || options.advice == "never";
+  const bool known = estimator::contains(kAdviceTimes, options.advice);
   if (known && (!options.no_advice || options.advice != "always")) return;
   throw estimator::UserError(
       {.what = known ? "two flags contradict each other" : "unknown time for advice",
@@ -402,13 +406,13 @@ Command add_estimate_command(CLI::App& root) {
                 "only find and print the longest sequence that surely fits")
       ->excludes("--max-micro-batch")
       ->group("Output");
-  app->add_option("--advice",
-                  options->advice,
-                  "try changes of the plan: auto (if it does not surely fit), always (also if it "
-                  "fits, to save memory or time; --advice without a word means it) or never")
-      ->type_name("WHEN")
-      ->capture_default_str()
-      ->group("Output");
+  CLI::Option* advice = app->add_option(
+      "--advice",
+      options->advice,
+      "try changes of the plan: auto (if it does not surely fit), always (also if it "
+      "fits, to save memory or time; --advice without a word means it) or never");
+  offer(advice->type_name("WHEN")->capture_default_str()->group("Output"),
+        {std::begin(kAdviceTimes), std::end(kAdviceTimes)});
   app->add_flag("--no-advice", options->no_advice, "the same as --advice never")->group("Output");
   app->add_option("--write-plan",
                   options->write_plan,

@@ -1,7 +1,10 @@
 #include "sim/cli/commands/exec_flags.h"
 
 #include "estimator/base/errors.h"
+#include "estimator/hardware/hardware.h"
+#include "sim/cli/input/offered_words.h"
 #include "sim/cli/input/rank_options.h"
+#include "sim/cli/process/exec_process.h"
 
 namespace sim {
 namespace {
@@ -30,8 +33,9 @@ class FlagGroup {
 };
 
 void add_world_flags(FlagGroup& group, ExecFlags& flags) {
-  group.value("--gpu", flags.gpu, "the GPU to simulate (see `onerank list gpus`)", "NAME")
-      ->capture_default_str();
+  CLI::Option* gpu =
+      group.value("--gpu", flags.gpu, "the GPU to simulate (see `onerank list gpus`)", "NAME");
+  offer(gpu->capture_default_str(), estimator::gpu_names());
   group.value("--world-size,--gpus,--num-gpus",
               flags.world_size,
               "ranks of the world (or WORLD_SIZE; default 1)",
@@ -63,19 +67,19 @@ void add_end_flags(FlagGroup& group, ExecFlags& flags) {
 }
 
 void add_device_flags(FlagGroup& group, ExecFlags& flags) {
-  group
-      .value("--events",
-             flags.events,
-             "when an event counts as done: once it is recorded (immediate), or when the host has "
-             "waited for it (ordered)",
-             "NAME")
-      ->capture_default_str();
-  group
-      .value("--device",
-             flags.device,
-             "virtual, or cuda: this machine's GPU, where only NCCL is a stub",
-             "NAME")
-      ->capture_default_str();
+  CLI::Option* events = group.value(
+      "--events",
+      flags.events,
+      "when an event counts as done: once it is recorded (immediate), or when the host has "
+      "waited for it (ordered)",
+      "NAME");
+  offer(events->capture_default_str(), {std::begin(kEventModes), std::end(kEventModes)});
+  CLI::Option* device =
+      group.value("--device",
+                  flags.device,
+                  "virtual, or cuda: this machine's GPU, where only NCCL is a stub",
+                  "NAME");
+  offer(device->capture_default_str(), {"virtual", "cuda"});
   CLI::Option* memory =
       group.value("--memory",
                   flags.memory,

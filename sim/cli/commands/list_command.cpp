@@ -245,8 +245,9 @@ Command add_list_command(CLI::App& root) {
                           "the options of a plan, the GPUs, models, links and frameworks "
                           "that it can name, example plans, and torch for `exec`");
   const auto options = std::make_shared<ListOptions>();
-  app->add_option("WHAT", options->what, "gpus, models, links, frameworks, options, plans or torch")
-      ->type_name("");
+  CLI::Option* what = app->add_option(
+      "WHAT", options->what, "gpus, models, links, frameworks, options, plans or torch");
+  offer(what->type_name(""), names_of_rows(listings()));
   options->format.add_to(*app);
   app->add_option("--check",
                   options->checked_python,

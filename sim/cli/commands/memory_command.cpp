@@ -10,6 +10,7 @@
 #include "estimator/profile/peak_snapshot.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/html_flag.h"
+#include "sim/cli/input/offered_words.h"
 #include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/page/rank_page.h"
 #include "sim/cli/process/output.h"
@@ -75,14 +76,12 @@ constexpr Grouping kGroupings[] = {
 };
 
 const Grouping& grouping(const std::string& name) {
-  std::vector<std::string> names;
   for (const Grouping& known : kGroupings) {
     if (known.name == name) return known;
-    names.emplace_back(known.name);
   }
   throw estimator::UserError({.what = "allocations cannot be grouped by this",
                               .where = fmt::format("--by {}", name),
-                              .help = estimator::suggestion(name, names)});
+                              .help = estimator::suggestion(name, names_of_rows(kGroupings))});
 }
 
 /// Largest first.
@@ -202,9 +201,9 @@ Command add_memory_command(CLI::App& root) {
   const auto options = std::make_shared<MemoryOptions>();
   app->add_option("FILE", options->path, "peak snapshot that `run --peak-snapshot` wrote")
       ->required();
-  app->add_option(
-         "--by", options->by, "category, module, operator, tensor, direction, phase or micro-batch")
-      ->type_name("WHAT");
+  CLI::Option* by = app->add_option(
+      "--by", options->by, "category, module, operator, tensor, direction, phase or micro-batch");
+  offer(by->type_name("WHAT"), names_of_rows(kGroupings));
   app->add_option("--depth", options->depth, "levels of modules")->type_name("N");
   app->add_flag("--drill-down", options->drill_down, "each layer by itself, not `layers.*`");
   app->add_option("--top", options->top, "rows to print (default 20)")->type_name("N");

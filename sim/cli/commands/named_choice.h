@@ -10,6 +10,7 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
+#include "sim/cli/input/offered_words.h"
 
 namespace sim {
 
@@ -26,12 +27,9 @@ const auto& named_choice(const Rows& rows, const std::string& wanted, const Choi
   const auto found = std::find_if(
       std::begin(rows), std::end(rows), [&](const auto& row) { return row.name == wanted; });
   if (found != std::end(rows)) return *found;
-  std::vector<std::string> known;
-  known.reserve(std::size(rows));
-  for (const auto& row : rows) known.emplace_back(row.name);
   throw estimator::UserError({.what = wanted.empty() ? texts.missing : texts.unknown,
                               .where = fmt::format("{} \"{}\"", texts.command, wanted),
-                              .help = estimator::suggestion(wanted, known)});
+                              .help = estimator::suggestion(wanted, names_of_rows(rows))});
 }
 
 }  // namespace sim

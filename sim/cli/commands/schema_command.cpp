@@ -80,8 +80,9 @@ ExitCode print_schema(const std::string& name) {
 Command add_schema_command(CLI::App& root) {
   CLI::App* app = root.add_subcommand("schema", "the JSON Schema of a document");
   const auto name = std::make_shared<std::string>();
-  app->add_option("DOCUMENT", *name, "plan, profile, estimate, verdict, roofline, ...")
-      ->type_name("");
+  CLI::Option* document =
+      app->add_option("DOCUMENT", *name, "plan, profile, estimate, verdict, roofline, ...");
+  offer(document->type_name(""), names_of_rows(documents()));
   return {app, [name](const Environment&) { return print_schema(*name); }};
 }
 

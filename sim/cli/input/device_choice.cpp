@@ -19,16 +19,20 @@ bool has_driver() {
 
 }  // namespace
 
+std::vector<std::string> device_names() {
+  std::vector<std::string> names = estimator::names_of<DeviceKind>();
+  names.emplace_back("auto");
+  return names;
+}
+
 estimator::DeviceKind choose_device(const std::string& name) {
   if (name == "auto") return has_driver() ? DeviceKind::kCuda : DeviceKind::kVirtual;
   for (const auto& entry : enum_names(DeviceKind{})) {
     if (name == entry.name) return entry.value;
   }
-  std::vector<std::string> known = estimator::names_of<DeviceKind>();
-  known.emplace_back("auto");
   throw estimator::UserError({.what = "unknown device",
                               .where = fmt::format("--device = \"{}\"", name),
-                              .help = estimator::suggestion(name, known)});
+                              .help = estimator::suggestion(name, device_names())});
 }
 
 void require_driver(const std::string& what,

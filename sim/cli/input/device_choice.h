@@ -8,6 +8,9 @@
 
 namespace sim {
 
+/// What --device may be.
+std::vector<std::string> device_names();
+
 /// The device for "cuda", "virtual", "cpu" or "auto", which is cuda if NVIDIA's driver is loaded,
 /// else virtual. Throws UserError for any other name.
 estimator::DeviceKind choose_device(const std::string& name);

@@ -10,6 +10,7 @@
 #include "estimator/base/text.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
+#include "sim/cli/input/offered_words.h"
 #include "sim/cli/values/flag_value.h"
 
 namespace sim {
@@ -90,7 +91,7 @@ void PlanFlags::add_flag(CLI::App& app, const PlanFlag& flag, const std::string&
   CLI::Option* option =
       flag.is_switch() ? app.add_flag(flag.names()) : app.add_option(flag.names());
   if (!flag.is_switch()) option->type_name(flag.placeholder);
-  option->description(flag.help)->group(group);
+  offer(option->description(flag.help)->group(group), flag.words);
   registered_.push_back({&flag, option});
 }
 

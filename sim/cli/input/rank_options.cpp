@@ -5,6 +5,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/range.h"
 #include "sim/cli/input/device_choice.h"
+#include "sim/cli/input/offered_words.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/values/strict_number.h"
 
@@ -49,12 +50,12 @@ void add_memory_files_to(CLI::App& app, ForEachMemoryFile<std::string>& paths) {
 
 void RankOptions::add_to(CLI::App& app) {
   constexpr const char* kGroup = "Execution";
-  app.add_option("--device",
-                 device_,
-                 "device of the ranks: auto (cuda if NVIDIA's driver is loaded, else virtual), "
-                 "cuda, virtual or cpu")
-      ->type_name("NAME")
-      ->group(kGroup);
+  CLI::Option* device =
+      app.add_option("--device",
+                     device_,
+                     "device of the ranks: auto (cuda if NVIDIA's driver is loaded, else virtual), "
+                     "cuda, virtual or cpu");
+  offer(device->type_name("NAME")->group(kGroup), device_names());
   app.add_flag("--all-micro-batches",
                all_micro_batches_,
                "run every micro-batch, not only as many as the peak needs")

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include "estimator/base/errors.h"
+#include "sim/cli/input/offered_words.h"
 
 namespace sim {
 
 void TableFormatFlag::add_to(CLI::App& app) {
   CLI::Option* format = app.add_option("--format", name_, "table, md (Markdown), csv or json");
-  format->type_name("NAME")->group("Output");
+  offer(format->type_name("NAME")->group("Output"), estimator::names_of<TableFormat>());
   app.add_flag("--json", json_, "the same as --format json")->excludes(format)->group("Output");
 }
 

@@ -2,24 +2,26 @@
 
 #include <fmt/format.h>
 
+#include "sim/cli/input/offered_words.h"
+
 namespace sim {
 
 using estimator::ExitCode;
 using estimator::Fit;
 
 void VerdictGate::add_to(CLI::App& app) {
-  app.add_option("--too-close",
-                 too_close_,
-                 "the exit code for a verdict that is too close to call: pass (0) or fail (1)")
-      ->type_name("WORD")
-      ->capture_default_str()
-      ->group("Output");
-  app.add_option("--health",
-                 health_,
-                 "fail, too, where the peak is above the warning threshold: balanced (92 % of the "
-                 "GPU's memory), aggressive (95 %) or conservative (85 %)")
-      ->type_name("NAME")
-      ->group("Output");
+  CLI::Option* too_close =
+      app.add_option("--too-close",
+                     too_close_,
+                     "the exit code for a verdict that is too close to call: pass (0) or fail (1)");
+  offer(too_close->type_name("WORD")->capture_default_str()->group("Output"), {"pass", "fail"});
+  CLI::Option* thresholds = app.add_option(
+      "--health",
+      health_,
+      "fail, too, where the peak is above the warning threshold: balanced (92 % of the "
+      "GPU's memory), aggressive (95 %) or conservative (85 %)");
+  offer(thresholds->type_name("NAME")->group("Output"),
+        names_of_rows(estimator::health_thresholds()));
 }
 
 void VerdictGate::check() const {

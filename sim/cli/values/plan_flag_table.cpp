@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "estimator/hardware/hardware.h"
+#include "estimator/plan/model_config.h"
 #include "sim/cli/values/byte_sizes.h"
 
 namespace sim {
@@ -75,6 +77,29 @@ std::string help_of(const OptionFlag& flag, const PlanOption& option) {
   return facts.empty() ? flag.help : fmt::format("{} ({})", flag.help, fmt::join(facts, "; "));
 }
 
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const estimator::ModelPreset& preset : estimator::model_presets()) {
+    names.push_back(preset.name);
+    names.insert(names.end(), preset.aliases.begin(), preset.aliases.end());
+  }
+  return names;
+}
+
+std::vector<std::string> link_names() {
+  std::vector<std::string> names;
+  for (const estimator::Link& link : estimator::links()) names.push_back(link.id);
+  return names;
+}
+
+/// The words of a choice, or the names of the list that a name is in.
+std::vector<std::string> words_of(const PlanOption& option) {
+  if (option.path == "model.preset") return model_names();
+  if (option.path == "cluster.gpu") return estimator::gpu_names();
+  if (option.key().ends_with("_link")) return link_names();
+  return option.choices;
+}
+
 /// Arguments of Megatron-LM that are taken and say nothing new.
 struct TakenFlag {
   const char* heading;
@@ -116,8 +141,12 @@ std::vector<PlanFlagGroup> make_groups() {
   for (const PlanOption& option : estimator::plan_options()) {
     for (const OptionFlag& flag : option.flags) {
       flags_under(heading_of(option))
-          .push_back(
-              {flag, option.path, option.type, placeholder_of(option), help_of(flag, option)});
+          .push_back({.said = flag,
+                      .path = option.path,
+                      .type = option.type,
+                      .placeholder = placeholder_of(option),
+                      .help = help_of(flag, option),
+                      .words = words_of(option)});
     }
   }
   for (const TakenFlag& taken : kTakenFlags) {

@@ -18,6 +18,7 @@ struct PlanFlag {
   std::string placeholder;  ///< stands for its value in the help: "N"
   std::string help;         ///< with the allowed words and the default
   std::string only = {};    ///< of a flag without effect: the one value that it may have
+  std::vector<std::string> words = {};  ///< that its value may be; empty: a number, or any text
 
   bool is_switch() const { return !said.constant.empty() || (path.empty() && only.empty()); }
   /// The last name, which is the usual short one.

@@ -83,6 +83,40 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.completed("list", "--timel"), [])
         self.assertEqual(set(self.completed("check", "--")), flags_of("check"))
 
+    def test_BashKnowsTheWordsOfAFlag(self):
+        self.assertEqual(self.completed("estimate", "--dtype", ""), ["bf16", "fp16", "fp32"])
+        self.assertEqual(self.completed("estimate", "--framework", "deep"), ["deepspeed"])
+        self.assertEqual(self.completed("check", "--framework", "=", "deep"), ["deepspeed"])
+        self.assertEqual(self.completed("check", "--dtype", "="), ["bf16", "fp16", "fp32"])
+        self.assertIn("gb200", self.completed("exec", "--gpu", "gb"))
+        self.assertIn("llama3-70b", self.completed("sweep", "plan.json", "--model", "llama3-7"))
+        self.assertEqual(self.completed("estimate", "--nodes", ""), [])
+        self.assertEqual(self.completed("estimate", ""), [])
+
+    def test_BashKnowsTheWordsOfAnArgument(self):
+        lists = "gpus models links frameworks options plans torch".split()
+        self.assertEqual(self.completed("list", ""), lists)
+        self.assertEqual(self.completed("list", "--format", ""), ["table", "md", "csv", "json"])
+        self.assertEqual(self.completed("list", "torch", "--check", ""), [])
+        self.assertEqual(self.completed("schema", "pl"), ["plan"])
+        self.assertEqual(self.completed("completion", ""), ["bash", "zsh", "fish"])
+        self.assertIn("all_reduce", self.completed("comm", "all_"))
+
+    def test_WordsAreTaken(self):
+        for words, named in ((["list"], "list"), (["schema"], "schema"), (["completion"], "completion")):
+            for word in self.completed(*words, ""):
+                told(named, word)
+        for word in self.completed("memory", "snapshot", "--by", ""):
+            refused = subprocess.run([ONERANK, "memory", "/dev/null", "--by", word], capture_output=True, text=True)
+            self.assertNotIn("cannot be grouped", refused.stderr)
+
+    def test_OtherShellsHaveTheWordsToo(self):
+        self.assertTrue("'--dtype=[type of parameters" in told("completion", "zsh"))
+        self.assertTrue(":NAME:(bf16 fp16 fp32)'" in told("completion", "zsh"))
+        self.assertTrue("'1:what:(bash zsh fish)'" in told("completion", "zsh"))
+        self.assertTrue(" -l dtype -x -a 'bf16 fp16 fp32' -d " in told("completion", "fish"))
+        self.assertTrue("'__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'" in told("completion", "fish"))
+
     def check_script(self, shell):
         script = told("completion", shell)
         for flag in flags_of("estimate"):
