@@ -146,7 +146,7 @@ bool RankPlayer::settle(double now) {
     for (auto& [number, stream] : streams_) again = run(stream, now) || again;
     any = any || again;
   }
-  if (any) share(now);
+  if (any) is_shared_ = false;
   seen_changes_ = meetings_.changes();
   return any;
 }
@@ -263,6 +263,16 @@ bool RankPlayer::run(Stream& stream, double now) {
   return any;
 }
 
+/// What takes no time ends at once, and shares the GPU with nothing.
+RankPlayer::Running RankPlayer::begun(const Issued& issued, double now) const {
+  const double seconds = prices_[index(item_of(issued.event))].seconds;
+  return {.issued = issued,
+          .start = now,
+          .updated = now,
+          .remaining = seconds,
+          .end = seconds > 0 ? kNever : now};
+}
+
 /// False if it can't be done yet.
 bool RankPlayer::do_first(Stream& stream, double now) {
   Issued& first = stream.queue.front();
@@ -277,8 +287,7 @@ bool RankPlayer::do_first(Stream& stream, double now) {
       break;
     default:
       if (first.call >= 0 && !can_communicate(first)) return false;
-      stream.running = Running{
-          .issued = first, .start = now, .updated = now, .remaining = prices_[index(item)].seconds};
+      stream.running = begun(first, now);
   }
   stream.queue.pop_front();
   return true;
@@ -333,11 +342,11 @@ void RankPlayer::begin_last_blocks(Running& running, double now) const {
   running.remaining = seconds - alone + kSecondsOfLastAlone * alone;
   running.updated = now;
   running.rate = 0;
-  running.end = std::numeric_limits<double>::infinity();
+  running.end = kNever;
 }
 
-/// What runs from now on shares the GPU.
 void RankPlayer::share(double now) {
+  if (std::exchange(is_shared_, true)) return;
   Demand demand;
   for (const auto& [number, stream] : streams_) {
     if (stream.running) demand.add(price_of(*stream.running));
@@ -347,7 +356,7 @@ void RankPlayer::share(double now) {
     if (!stream.running) continue;
     Running& running = *stream.running;
     const Occupancy& occupancy = price_of(running).occupancy;
-    if (occupancy.is_persistent && running.rate == 0 && running.start == now) {
+    if (occupancy.is_persistent && running.start == now) {
       running.are_first_blocks = demand.nccl > 0 && demand.nccl + occupancy.multiprocessors > 1;
     }
     if (running.are_first_blocks && demand.nccl == 0) begin_last_blocks(running, now);

@@ -14,7 +14,8 @@
 namespace estimator {
 
 /// Plays the rank's iteration several times in a row; see trace_replay.h for the rules. Whoever
-/// plays it calls settle() at every time that next() returns, in the order of time.
+/// plays it calls settle() at every time that next() returns, in the order of time, and share()
+/// when no rank can do any more at this time.
 class RankPlayer {
  public:
   /// Everything must outlive the player.
@@ -22,6 +23,9 @@ class RankPlayer {
 
   /// Does all that can be done at `now`. Whether that was anything.
   bool settle(double now);
+
+  /// What runs from `now` on shares the GPU.
+  void share(double now);
 
   /// When the next work ends or the host issues something for a stream that is idle; infinite if
   /// nothing will happen by itself.
@@ -79,10 +83,10 @@ class RankPlayer {
   std::optional<double> waited_for(int64_t event, double now) const;
   void queue_event();
   bool run(Stream& stream, double now);
+  Running begun(const Issued& issued, double now) const;
   bool do_first(Stream& stream, double now);
   bool can_communicate(Issued& issued);
   bool all_have_come(const Issued& issued);
-  void share(double now);
   void begin_last_blocks(Running& running, double now) const;
   std::optional<double> time_of_record(int64_t item, int64_t iteration) const;
   std::string described(const Issued& issued, int64_t stream) const;
@@ -101,6 +105,7 @@ class RankPlayer {
   double host_;         // when the host has issued the last event
   double issuing_ = 0;  // seconds
   int64_t seen_changes_ = -1;
+  bool is_shared_ = true;  // no work has begun or ended since share()
   std::vector<double> ends_;  // of iterations
   std::vector<std::optional<double>> records_;
   std::map<int64_t, Stream> streams_;

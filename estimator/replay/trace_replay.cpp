@@ -17,12 +17,19 @@
 namespace estimator {
 namespace {
 
+/// What runs shares its GPU only when all that begins at this time has begun on every rank.
+/// Otherwise the order of the ranks would decide which of two works began first.
+void play_at(double now, std::deque<RankPlayer>& players) {
+  for (bool any = true; any;) {
+    any = false;
+    for (RankPlayer& player : players) any = player.settle(now) || any;
+  }
+  for (RankPlayer& player : players) player.share(now);
+}
+
 void play(std::deque<RankPlayer>& players) {
   for (double now = 0; std::isfinite(now);) {
-    for (bool any = true; any;) {
-      any = false;
-      for (RankPlayer& player : players) any = player.settle(now) || any;
-    }
+    play_at(now, players);
     now = std::numeric_limits<double>::infinity();
     for (const RankPlayer& player : players) now = std::min(now, player.next());
   }

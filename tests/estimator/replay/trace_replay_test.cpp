@@ -8,6 +8,7 @@
 namespace estimator {
 namespace {
 
+using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -285,6 +286,44 @@ TEST(TraceReplay, LastBlocksOfAPersistentProductWaitForNcclOrTheFirstBlocks) {
 TEST(TraceReplay, APersistentProductHasItsMultiprocessorsUntilItsEnd) {
   EXPECT_DOUBLE_EQ(persistent_product_beside(100, 3), 10);
   EXPECT_DOUBLE_EQ(persistent_product_beside(100, 0, 0.75), 10);  // there is room for all blocks
+}
+
+/// Seconds of a product that needs 10 alone, on each of three equal ranks. It begins after a copy,
+/// beside collectives that follow each other.
+std::vector<double> products_of_equal_ranks(double copy, const std::vector<double>& collectives) {
+  std::vector<TracedRank> ranks;
+  for (const int64_t number : {0, 1, 2}) {
+    TracedRank& rank = ranks.emplace_back(number);
+    const int64_t data = rank.communicator("dp", 4);
+    for (const double seconds : collectives) {
+      rank.collective(1, data, seconds);
+      rank.last_occupies(WorkClass::kCommunication, {.multiprocessors = 0.25});
+    }
+    const int64_t gathered = rank.record(1);
+    rank.compute(0, copy);
+    rank.last_occupies(WorkClass::kCopies, {});
+    rank.compute(0, 10);
+    rank.last_occupies(WorkClass::kProducts, {.multiprocessors = 1, .is_persistent = true});
+    const int64_t computed = rank.record(0);
+    rank.wait(1, computed);
+    rank.wait(0, gathered);
+  }
+  std::vector<double> seconds;
+  for (const PlayedRank& rank :
+       replay({ranks[0].played(), ranks[1].played(), ranks[2].played()}, kFreeHost)) {
+    seconds.push_back(rank.works.back().end - rank.works.back().start);
+  }
+  return seconds;
+}
+
+/// On every rank the product's last blocks wait for the 4 seconds of NCCL, whoever comes to them
+/// last.
+TEST(TraceReplay, EqualRanksDoTheSame) {
+  const auto is_late = testing::DoubleEq(10 + 33.0 / 47 * 4);
+  EXPECT_THAT(products_of_equal_ranks(0, {4}), Each(is_late));
+  EXPECT_THAT(products_of_equal_ranks(3, {3, 4}), Each(is_late)) << "one ends as they begin";
+  EXPECT_THAT(products_of_equal_ranks(0, {0, 4}), Each(is_late)) << "one takes no time";
+  EXPECT_THAT(products_of_equal_ranks(0, {1, 3}), Each(is_late)) << "NCCL goes on without a gap";
 }
 
 TEST(TraceReplay, NcclTakesMemoryFromWhatIsBoundByIt) {
