@@ -1,6 +1,7 @@
 #include "estimator/replay/meetings.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace estimator {
 
@@ -38,6 +39,20 @@ const Meetings::Arrivals& Meetings::meet(const CommunicatorKey& key,
   if (arrived.members.insert(member).second) ++changes_;
   arrived.is_complete = arrived.members.size() == members_.at(key).size();
   return arrived;
+}
+
+std::vector<int64_t> Meetings::missing(const CommunicatorKey& key, int64_t call) const {
+  const std::set<int64_t>& played = members_.at(key);
+  std::vector<int64_t> missing;
+  const auto arrived = collectives_.find({key, call});
+  if (arrived == collectives_.end()) return {played.begin(), played.end()};
+  const std::set<int64_t>& have_come = arrived->second.members;
+  std::set_difference(played.begin(),
+                      played.end(),
+                      have_come.begin(),
+                      have_come.end(),
+                      std::back_inserter(missing));
+  return missing;
 }
 
 const MessageEnds& Meetings::meet(const CommunicatorKey& key,

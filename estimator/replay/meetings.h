@@ -51,6 +51,9 @@ class Meetings {
   /// The member comes to collective number `call` of its communicator.
   const Arrivals& meet(const CommunicatorKey& key, int64_t call, int64_t member, int64_t bytes);
 
+  /// The members that are played and have not come to collective number `call`.
+  std::vector<int64_t> missing(const CommunicatorKey& key, int64_t call) const;
+
   /// The member comes to its next message to or from another one. The result stays where it is.
   const MessageEnds& meet(const CommunicatorKey& key, int64_t from, int64_t to, bool is_send);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "estimator/base/errors.h"
+#include "estimator/replay/call_text.h"
 
 namespace estimator {
 namespace {
@@ -301,10 +302,10 @@ bool RankPlayer::all_have_come(const Issued& issued) {
       meetings_.meet(own.key, issued.collective, own.member, work.bytes);
   if (arrived.bytes == work.bytes) return arrived.is_complete;
   throw UserError({.what = "the members of a group come to one collective with different sizes",
-                   .where = fmt::format("{}: {} bytes; member {} of the group: {} bytes",
+                   .where = fmt::format("{}: {} bytes; {}: {} bytes",
                                         described(issued, 0),
                                         work.bytes,
-                                        arrived.first,
+                                        member_text(communicator_of(issued), arrived.first),
                                         arrived.bytes),
                    .help =
                        "run all these ranks by the same program; on a cluster it would hang, or "
@@ -322,12 +323,11 @@ bool RankPlayer::can_communicate(Issued& issued) {
       const int64_t from = message.is_send ? own.member : message.peer;
       const int64_t to = message.is_send ? message.peer : own.member;
       issued.messages.push_back(
-          {&meetings_.meet(own.key, from, to, message.is_send), message.is_send});
+          {&meetings_.meet(own.key, from, to, message.is_send), message.is_send, message.peer});
     }
   }
   return std::all_of(issued.messages.begin(), issued.messages.end(), [](const auto& message) {
-    const auto& [ends, is_send] = message;
-    return is_send ? ends->receive : ends->send;
+    return message.has_peer_come();
   });
 }
 
@@ -370,35 +370,62 @@ void RankPlayer::share(double now) {
 }
 
 std::vector<std::string> RankPlayer::waiting() const {
-  std::vector<std::string> lines;
+  std::vector<std::string> calls;
+  std::vector<std::string> others;
   for (const auto& [number, stream] : streams_) {
-    if (!stream.queue.empty()) lines.push_back(described(stream.queue.front(), number));
+    if (stream.queue.empty()) continue;
+    const Issued& first = stream.queue.front();
+    if (is_next_call(first)) {
+      calls.push_back(described(first, number) + not_come(first));
+    } else {
+      others.push_back(described(first, number));
+    }
   }
   if (iteration_ < iterations_) {
-    lines.push_back(fmt::format("rank {}: the host waits for its GPU", profile_.rank));
+    others.push_back(fmt::format("rank {}: the host waits for its GPU", profile_.rank));
   }
-  return lines;
+  return calls.empty() ? others : calls;
+}
+
+const CommunicatorRecord& RankPlayer::communicator_of(const Issued& issued) const {
+  return profile_.program->communicators[index(work_of(issued.event).communicator)];
+}
+
+bool RankPlayer::is_next_call(const Issued& issued) const {
+  return issued.call >= 0 &&
+         communicators_[index(work_of(issued.event).communicator)].done == issued.call;
 }
 
 std::string RankPlayer::described(const Issued& issued, int64_t stream) const {
   const std::string& module = trace_.modules[index(trace_.events.module[index(issued.event)])];
-  const std::string place = module.empty() ? "" : " in " + module;
+  const auto direction = static_cast<Direction>(trace_.events.direction[index(issued.event)]);
+  const std::string place = to_string(direction) + (module.empty() ? "" : ", in " + module);
   if (issued.call < 0) {
-    return fmt::format("rank {}: stream {} waits for another{}", profile_.rank, stream, place);
+    return fmt::format("rank {}: stream {} waits for another ({})", profile_.rank, stream, place);
   }
-  const TraceWork& work = work_of(issued.event);
-  std::string peers;
-  for (const TraceMessage& message : work.messages) {
-    peers += fmt::format(
-        "{} {} member {}", peers.empty() ? "" : ",", message.is_send ? "to" : "from", message.peer);
-  }
-  const std::string& name = communicators_[index(work.communicator)].key.name;
-  return fmt::format("rank {}: {} of {}{}{}",
+  return fmt::format("rank {}: {} ({} in step {}, {})",
                      profile_.rank,
-                     work.name,
-                     name.empty() ? "a communicator" : name,
-                     peers,
+                     call_text(work_of(issued.event), communicator_of(issued)),
+                     call_number_text(trace_, issued.event),
+                     issued.iteration + 1,
                      place);
+}
+
+/// ": rank 1 has not come to it", of those that are played.
+std::string RankPlayer::not_come(const Issued& issued) const {
+  std::vector<int64_t> members;
+  if (issued.collective >= 0) {
+    members = meetings_.missing(communicators_[index(work_of(issued.event).communicator)].key,
+                                issued.collective);
+  }
+  for (const OpenMessage& message : issued.messages) {
+    const bool is_named = std::find(members.begin(), members.end(), message.peer) != members.end();
+    if (!message.has_peer_come() && !is_named) members.push_back(message.peer);
+  }
+  if (members.empty()) return "";
+  return fmt::format(": {} {} not come to it",
+                     members_text(communicator_of(issued), members),
+                     members.size() == 1 ? "has" : "have");
 }
 
 PlayedRank RankPlayer::result() const {

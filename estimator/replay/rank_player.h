@@ -32,11 +32,19 @@ class RankPlayer {
   double next() const;
 
   bool is_done() const;
-  /// "rank 3: reduce_scatter of dp in layers.3", for all that stands still.
+  /// For each call of NCCL that stands still "rank 3: reduce_scatter of dp, 16.00 MiB (call 2 of 9
+  /// in step 1, backward, in layers.3): rank 1 has not come to it", where step 1 is the first that
+  /// is played. Without such a call the streams and the host that wait.
   std::vector<std::string> waiting() const;
   PlayedRank result() const;
 
  private:
+  struct OpenMessage {
+    const MessageEnds* ends = nullptr;
+    bool is_send = false;
+    int64_t peer = 0;
+    bool has_peer_come() const { return is_send ? ends->receive : ends->send; }
+  };
   /// An event that the host has issued.
   struct Issued {
     int64_t event = 0;
@@ -45,7 +53,7 @@ class RankPlayer {
     int64_t call = -1;        ///< of NCCL: its number on the communicator
     int64_t collective = -1;  ///< its number among the collectives of the communicator
     bool has_come = false;
-    std::vector<std::pair<const MessageEnds*, bool>> messages = {};  ///< and whether it is sent
+    std::vector<OpenMessage> messages = {};
   };
   /// A work that a stream is doing: until `updated` all but `remaining` seconds of it were done.
   struct Running {
@@ -89,7 +97,11 @@ class RankPlayer {
   bool all_have_come(const Issued& issued);
   void begin_last_blocks(Running& running, double now) const;
   std::optional<double> time_of_record(int64_t item, int64_t iteration) const;
+  const CommunicatorRecord& communicator_of(const Issued& issued) const;
+  /// Whether it is a call of NCCL, and none before it on its communicator is open.
+  bool is_next_call(const Issued& issued) const;
   std::string described(const Issued& issued, int64_t stream) const;
+  std::string not_come(const Issued& issued) const;
 
   const ReplayRank& rank_;
   const RankProfile& profile_;
@@ -105,7 +117,7 @@ class RankPlayer {
   double host_;         // when the host has issued the last event
   double issuing_ = 0;  // seconds
   int64_t seen_changes_ = -1;
-  bool is_shared_ = true;  // no work has begun or ended since share()
+  bool is_shared_ = true;     // no work has begun or ended since share()
   std::vector<double> ends_;  // of iterations
   std::vector<std::optional<double>> records_;
   std::map<int64_t, Stream> streams_;

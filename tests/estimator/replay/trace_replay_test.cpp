@@ -2,14 +2,12 @@
 
 #include <gmock/gmock.h>
 
-#include "estimator/base/errors.h"
 #include "tests/estimator/replay/traced_rank.h"
 
 namespace estimator {
 namespace {
 
 using testing::Each;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -355,58 +353,6 @@ TEST(TraceReplay, CallsOfTwoCommunicatorsShareAPortButNotTwo) {
   EXPECT_DOUBLE_EQ(iteration_with({.link = 1}, {.link = 1}), 8);
   EXPECT_DOUBLE_EQ(iteration_with({.link = 1}, {.nic = 1}), 4);
   EXPECT_DOUBLE_EQ(iteration_with({.link = 0.5}, {.link = 0.5}), 4);
-}
-
-TEST(TraceReplay, MembersThatComeWithDifferentSizesAreRefused) {
-  TracedRank one(0);
-  TracedRank other(1);
-  for (TracedRank* rank : {&one, &other}) {
-    rank->collective(0, rank->communicator("data", 2), 1);
-    rank->profile.trace->works.back().bytes = rank == &one ? 400 : 800;
-  }
-  try {
-    replay({one.played(), other.played()}, kFreeHost);
-    FAIL() << "different sizes were not seen";
-  } catch (const UserError& error) {
-    EXPECT_THAT(
-        error.what(),
-        HasSubstr("rank 1: all_reduce of data in model: 800 bytes; member 0 of the group: 400"));
-  }
-  other.profile.trace->works.back().bytes = 400;
-  EXPECT_THAT(replay({one.played(), other.played()}, kFreeHost), SizeIs(2));
-}
-
-TEST(TraceReplay, RanksThatCallInDifferentOrderWaitForEver) {
-  TracedRank one(0);
-  TracedRank other(1);
-  for (TracedRank* rank : {&one, &other}) {
-    const int64_t data = rank->communicator("data", 2);
-    const int64_t tensor = rank->communicator("tensor", 2);
-    rank->collective(0, rank == &one ? data : tensor, 1);
-    rank->collective(0, rank == &one ? tensor : data, 1);
-  }
-  try {
-    replay({one.played(), other.played()}, kFreeHost);
-    FAIL() << "no deadlock was found";
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the ranks wait for each other for ever"));
-    EXPECT_THAT(error.what(), HasSubstr("rank 0: all_reduce of data in model"));
-    EXPECT_THAT(error.what(), HasSubstr("rank 1: all_reduce of tensor in model"));
-  }
-}
-
-TEST(TraceReplay, AReceiveThatNobodySendsIsNamed) {
-  TracedRank one(0, 2);
-  TracedRank other(1, 2);
-  one.communicator("pp", 2);
-  one.compute(0, 1);
-  other.messages(0, other.communicator("pp", 2), 1, {{.is_send = false, .bytes = 8, .peer = 0}});
-  try {
-    replay({one.played(), other.played()}, kFreeHost);
-    FAIL() << "no deadlock was found";
-  } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("rank 1: messages of pp from member 0 in model"));
-  }
 }
 
 TEST(MissingPeers, AreStagesThatWereNotRun) {

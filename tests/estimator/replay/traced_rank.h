@@ -61,9 +61,12 @@ class TracedRank {
                 int64_t communicator,
                 double seconds,
                 const std::vector<TraceMessage>& messages) {
+    int64_t bytes = 0;
+    for (const TraceMessage& message : messages) bytes += message.bytes;
     launch(stream,
            {.kind = WorkKind::kMessages,
             .name = "messages",
+            .bytes = bytes,
             .communicator = communicator,
             .messages = messages},
            seconds);
