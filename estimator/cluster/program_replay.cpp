@@ -107,6 +107,15 @@ double ProgramReplay::iteration_seconds() const {
   return seconds;
 }
 
+ReplaySpan ProgramReplay::span() const {
+  ReplaySpan span{played.front().iteration_start, played.front().iteration_end};
+  for (const PlayedRank& rank : played) {
+    span.begin = std::min(span.begin, rank.iteration_start);
+    span.end = std::max(span.end, rank.iteration_end);
+  }
+  return span;
+}
+
 std::string short_name(const TraceWork& work) {
   if (!work.operator_name.empty()) return work.operator_name;
   return work.name.substr(0, work.name.find('<'));

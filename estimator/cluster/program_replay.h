@@ -20,6 +20,13 @@ struct ProgramPlace {
   std::optional<double> gpu_deviation = std::nullopt;  ///< empty: the usual one (gpu_variation.h)
 };
 
+/// A part of the time of a replay, in seconds since its start.
+struct ReplaySpan {
+  double begin = 0;
+  double end = 0;
+  double seconds() const { return end - begin; }
+};
+
 struct ProgramReplay {
   /// The profiles lack no time (program_time.h), and must outlive the replay. Throws UserError when
   /// the ranks wait for each other for ever.
@@ -33,6 +40,9 @@ struct ProgramReplay {
 
   /// Of the rank that takes longest.
   double iteration_seconds() const;
+  /// The last iteration of all ranks, from the first begin to the last end. The stages of a
+  /// pipeline begin and end it one after the other, so that this is longer than one iteration.
+  ReplaySpan span() const;
 };
 
 /// Its operator, or the kernel without template arguments.

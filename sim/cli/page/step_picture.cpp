@@ -155,6 +155,7 @@ std::string lines_json(const std::vector<Line>& lines, double seconds) {
   return json.dump();
 }
 
+/// `seconds`: of one iteration.
 TitledTable busy_table(const std::vector<Line>& lines, double seconds) {
   Table table({{"line", Align::kLeft},
                {"busy", Align::kRight, "computed: all that is drawn of it"},
@@ -169,8 +170,9 @@ TitledTable busy_table(const std::vector<Line>& lines, double seconds) {
   return {.title = "How long each of them is busy", .table = std::move(table), .notes = {}};
 }
 
-StepPicture picture_of(const std::vector<Line>& lines, double seconds) {
-  return {.json = lines_json(lines, seconds), .busy = busy_table(lines, seconds)};
+/// Ranks that begin the iteration one after the other are drawn for longer than it takes.
+StepPicture picture_of(const std::vector<Line>& lines, double drawn_seconds, double seconds) {
+  return {.json = lines_json(lines, drawn_seconds), .busy = busy_table(lines, seconds)};
 }
 
 }  // namespace
@@ -178,13 +180,16 @@ StepPicture picture_of(const std::vector<Line>& lines, double seconds) {
 StepPicture step_picture(const estimator::StepTimeline& timeline) {
   std::vector<Line> lines;
   for (const StageTimeline& stage : timeline.stages) lines.push_back(line_of_stage(stage));
-  return picture_of(lines, timeline.iteration_seconds);
+  return picture_of(lines, timeline.iteration_seconds, timeline.iteration_seconds);
 }
 
 StepPicture step_picture(const estimator::ProgramReplay& replayed) {
   std::vector<Line> lines;
   for (const StreamTrack& track : stream_tracks(replayed)) lines.push_back(line_of_stream(track));
-  return picture_of(lines, replayed.iteration_seconds());
+  StepPicture picture = picture_of(lines, replayed.span().seconds(), replayed.iteration_seconds());
+  const std::string note = span_note(replayed);
+  if (!note.empty()) picture.busy.notes.push_back(note);
+  return picture;
 }
 
 }  // namespace sim

@@ -16,9 +16,10 @@ struct StepPicture {
 };
 
 /// The JSON is {"seconds", "has_chunks", "lines": [{"name", "slices": [[letter, gap, length,
-/// micro-batch, chunk]]}]} with gaps and lengths in millionths of the step. Where these would be
-/// too many, a line has "cells" in place of slices: a letter for each equal part of the step, "."
-/// for waiting. page/assets/step.js says what the letters mean.
+/// micro-batch, chunk]]}]} with gaps and lengths in millionths of "seconds", which is the step, or
+/// ProgramReplay::span() of a program. Where these would be too many, a line has "cells" in place
+/// of slices: a letter for each equal part, "." for waiting. page/assets/step.js says what the
+/// letters mean.
 StepPicture step_picture(const estimator::StepTimeline& timeline);
 StepPicture step_picture(const estimator::ProgramReplay& replayed);
 

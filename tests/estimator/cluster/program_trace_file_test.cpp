@@ -19,11 +19,18 @@ class ProgramTraceFile : public testing::Test {
  protected:
   std::vector<RankProfile> profiles_ = {small_program()};
 
+  ProgramReplay replayed() const {
+    return ProgramReplay(profiles_,
+                         {.gpu = *find_gpu("h100-sxm"), .fabric = fabric_of(h100_cluster(1))});
+  }
   ProgramTrace trace(std::size_t most_bytes = 50'000'000) const {
-    return program_trace(
-        ProgramReplay(profiles_,
-                      {.gpu = *find_gpu("h100-sxm"), .fabric = fabric_of(h100_cluster(1))}),
-        most_bytes);
+    return program_trace(replayed(), most_bytes);
+  }
+  void add_second_rank() {
+    RankProfile second = small_program();
+    second.rank = 1;
+    second.program->communicators[0].rank = 1;
+    profiles_.push_back(second);
   }
   /// Names of the slices of each track.
   std::map<std::string, std::vector<std::string>> slices() const {
@@ -87,11 +94,89 @@ TEST_F(ProgramTraceFile, CountsTheMemoryThatModulesHadAllocated) {
   EXPECT_THAT(values, ElementsAre(3.0));
 }
 
+/// Microseconds of the slices, or ends of arrows, of a rank that have this phase and name.
+std::vector<double> times_of(const std::string& text,
+                             int64_t rank,
+                             const std::string& phase,
+                             const std::string& name) {
+  const Json document = Json::parse(text);
+  std::vector<double> times;
+  for (const Json& event : document.at("traceEvents")) {
+    if (event.at("pid") == rank && event.at("ph") == phase && event.at("name") == name) {
+      times.push_back(event.at("ts").get<double>());
+    }
+  }
+  return times;
+}
+
+/// Rank 1 begins its step 2 seconds after rank 0; both are in the collective at the same time.
+TEST_F(ProgramTraceFile, HasAllRanksOnOneClock) {
+  add_second_rank();
+  ProgramReplay replay = replayed();
+  replay.played[0] = {
+      .iteration_start = 10, .iteration_end = 16, .works = {{.event = 1, .start = 13, .end = 15}}};
+  replay.played[1] = {
+      .iteration_start = 12, .iteration_end = 18, .works = {{.event = 1, .start = 13, .end = 15}}};
+  const std::string text = program_trace(replay).text;
+  EXPECT_THAT(times_of(text, 0, "X", "all_reduce"), ElementsAre(3e6));
+  EXPECT_THAT(times_of(text, 1, "X", "all_reduce"), ElementsAre(3e6));
+}
+
+/// Perfetto drops what lies before 0.
+TEST_F(ProgramTraceFile, BeginsWithAWorkThatIsAheadOfItsStep) {
+  ProgramReplay replay = replayed();
+  replay.played[0] = {
+      .iteration_start = 10,
+      .iteration_end = 16,
+      .works = {{.event = 1, .start = 9, .end = 11}, {.event = 4, .start = 12, .end = 16}}};
+  const std::string text = program_trace(replay).text;
+  EXPECT_THAT(times_of(text, 0, "X", "all_reduce"), ElementsAre(0));
+  EXPECT_THAT(times_of(text, 0, "X", "aten::add"), ElementsAre(3e6));
+}
+
+/// A stage of two, which sends or receives twice.
+RankProfile stage_with_messages(int64_t stage) {
+  TracedRank rank(stage, 2);
+  const int64_t pipeline = rank.communicator("pp", 2);
+  for (int i = 0; i < 2; ++i) {
+    rank.messages(1, pipeline, 0, {{.is_send = stage == 0, .bytes = 8 << 20, .peer = 1 - stage}});
+  }
+  RankProfile profile = small_program();
+  profile.rank = stage;
+  profile.world_size = 2;
+  profile.trace = rank.profile.trace;
+  profile.program->communicators = rank.profile.program->communicators;
+  return profile;
+}
+
+TEST_F(ProgramTraceFile, DrawsAnArrowFromEachSendToItsReceive) {
+  profiles_ = {stage_with_messages(0), stage_with_messages(1)};
+  const std::string text = trace().text;
+  const std::vector<double> sends = times_of(text, 0, "X", "send to rank 1");
+  const std::vector<double> receives = times_of(text, 1, "X", "receive from rank 0");
+  ASSERT_EQ(sends.size(), 2u);
+  ASSERT_EQ(receives.size(), 2u);
+  EXPECT_LT(sends[0], sends[1]);
+  EXPECT_EQ(times_of(text, 0, "s", "message"), sends);
+  EXPECT_EQ(times_of(text, 1, "f", "message"), receives);
+}
+
+TEST_F(ProgramTraceFile, SaysWithWhichRanksMessagesAre) {
+  profiles_ = {stage_with_messages(0), stage_with_messages(1)};
+  const Json document = Json::parse(trace().text);
+  int64_t found = 0;
+  for (const Json& event : document.at("traceEvents")) {
+    if (event.at("ph") != "X" || !event.at("args").contains("sends_to")) continue;
+    ++found;
+    const bool is_first = event.at("pid") == 0;
+    EXPECT_EQ(event.at("args").at("sends_to"), is_first ? Json({1}) : Json::array());
+    EXPECT_EQ(event.at("args").at("receives_from"), is_first ? Json::array() : Json({0}));
+  }
+  EXPECT_EQ(found, 4);
+}
+
 TEST_F(ProgramTraceFile, LeavesOutRanksForWhichThereIsNoRoom) {
-  RankProfile second = small_program();
-  second.rank = 1;
-  second.program->communicators[0].rank = 1;
-  profiles_.push_back(second);
+  add_second_rank();
   EXPECT_THAT(trace().left_out, testing::IsEmpty());
   const ProgramTrace small = trace(1000);
   EXPECT_THAT(small.left_out, ElementsAre(1));
