@@ -1,6 +1,7 @@
 #include "sim/cli/command_line.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>

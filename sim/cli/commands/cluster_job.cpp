@@ -1,6 +1,7 @@
 #include "sim/cli/commands/cluster_job.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <filesystem>

@@ -1,7 +1,6 @@
 // Makes the estimate of a cluster from a command line. `estimate` and `check` share it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/compute/calibration.h"
 #include "estimator/what_if/fit_probe.h"
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/input/plan_options.h"
 #include "sim/cli/input/rank_options.h"
 #include "sim/cli/page/rank_detail.h"

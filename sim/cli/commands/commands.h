@@ -1,10 +1,10 @@
 // The subcommands. Each function adds one to the command line.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 
 #include "estimator/base/errors.h"
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/process/environment.h"
 
 namespace sim {

@@ -1,6 +1,7 @@
 #include "sim/cli/commands/described_commands.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 

@@ -2,9 +2,10 @@
 // page are made from it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "sim/cli/input/cli_fwd.h"
 
 namespace sim {
 

@@ -1,5 +1,7 @@
 #include "sim/cli/commands/exec_flags.h"
 
+#include <CLI/CLI.hpp>
+
 #include "estimator/base/errors.h"
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/input/offered_words.h"

@@ -1,11 +1,11 @@
 // The flags of `onerank exec`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/cli/commands/html_flag.h"
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/input/plan_flags.h"
 #include "sim/cli/input/program_flags.h"
 #include "sim/cli/input/verdict_gate.h"

@@ -2,10 +2,10 @@
 // the program is started by it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 
 #include "sim/cli/commands/exec_flags.h"
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/process/environment.h"
 #include "sim/cli/process/exec_process.h"
 #include "sim/cli/process/exec_ranks.h"

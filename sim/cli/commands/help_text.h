@@ -2,9 +2,10 @@
 // completions and the manual page.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
+
+#include "sim/cli/input/cli_fwd.h"
 
 namespace sim {
 

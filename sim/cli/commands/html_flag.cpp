@@ -1,5 +1,7 @@
 #include "sim/cli/commands/html_flag.h"
 
+#include <CLI/CLI.hpp>
+
 #include "estimator/base/files.h"
 #include "sim/cli/process/output.h"
 

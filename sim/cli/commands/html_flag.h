@@ -1,9 +1,9 @@
 // The flag --html of commands whose report is also a page.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/page/page.h"
 
 namespace sim {

@@ -1,6 +1,7 @@
 #include "sim/cli/commands/layout_description.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <string_view>

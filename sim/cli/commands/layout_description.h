@@ -1,10 +1,10 @@
 // Layouts as a search reports them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "estimator/what_if/search_result.h"
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/input/plan_options.h"
 
 namespace sim {

@@ -1,6 +1,7 @@
 #include "sim/cli/commands/named_files.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <filesystem>

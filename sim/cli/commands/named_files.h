@@ -1,7 +1,7 @@
 // The files that a command line names.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "sim/cli/input/cli_fwd.h"
 
 namespace sim {
 

@@ -1,6 +1,7 @@
 #include "sim/cli/commands/slurm_job.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <vector>

@@ -4,12 +4,12 @@
 // where it was.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "sim/cli/commands/cluster_job.h"
+#include "sim/cli/input/cli_fwd.h"
 
 namespace sim {
 

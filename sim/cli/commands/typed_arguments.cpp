@@ -1,6 +1,7 @@
 #include "sim/cli/commands/typed_arguments.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <set>
 

@@ -1,10 +1,11 @@
 // What a user typed on a command line, to be typed again.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "sim/cli/input/cli_fwd.h"
 
 namespace sim {
 

@@ -1,6 +1,7 @@
 #include "sim/cli/input/pipeline_layers.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <optional>
 #include <vector>

@@ -2,10 +2,10 @@
 // number of layers on the first or last stage, virtual stages by their size, and a layout.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "estimator/base/json.h"
+#include "sim/cli/input/cli_fwd.h"
 
 namespace sim {
 

@@ -1,6 +1,7 @@
 #include "sim/cli/input/plan_flags.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <map>
 #include <string_view>

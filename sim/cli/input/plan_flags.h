@@ -1,13 +1,13 @@
 // The flags of one subcommand for keys of a plan, and the values that the user gave.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "estimator/base/json.h"
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/values/plan_flag_table.h"
 
 namespace sim {

@@ -1,12 +1,12 @@
 // The sources of a plan: a file, flags that change it, and environment variables.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/input/pipeline_layers.h"
 #include "sim/cli/input/plan_file.h"
 #include "sim/cli/input/plan_flags.h"

@@ -1,6 +1,7 @@
 #include "sim/cli/input/program_flags.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "estimator/base/fields.h"
 #include "estimator/base/range.h"

@@ -2,12 +2,12 @@
 // that plans have too are theirs, by name and meaning.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "estimator/cluster/program_run.h"
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/input/plan_flags.h"
 
 namespace sim {

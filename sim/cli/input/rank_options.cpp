@@ -1,6 +1,7 @@
 #include "sim/cli/input/rank_options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/range.h"

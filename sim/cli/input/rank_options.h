@@ -1,11 +1,11 @@
 // The flags for how ranks are run, which `run`, `estimate` and `check` share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/process/environment.h"
 #include "sim/cli/process/rank_process.h"
 

@@ -1,6 +1,7 @@
 #include "sim/cli/input/table_format_flag.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "estimator/base/errors.h"
 #include "sim/cli/input/offered_words.h"

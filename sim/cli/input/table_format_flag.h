@@ -1,9 +1,9 @@
 // The flag --format of commands whose answer is a table.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/values/table_format.h"
 
 namespace sim {

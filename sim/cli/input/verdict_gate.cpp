@@ -1,6 +1,7 @@
 #include "sim/cli/input/verdict_gate.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "sim/cli/input/offered_words.h"
 

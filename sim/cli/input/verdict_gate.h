@@ -1,12 +1,12 @@
 // The exit code of a verdict.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "estimator/base/errors.h"
 #include "estimator/cluster/cluster_estimate.h"
 #include "estimator/cluster/memory_health.h"
+#include "sim/cli/input/cli_fwd.h"
 
 namespace sim {
 

@@ -2,6 +2,7 @@
 // and seconds that it names.
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <random>
