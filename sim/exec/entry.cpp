@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "sim/exec/absent_peers_store.h"
 #include "sim/exec/program_recorder.h"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "sim/tracking/memory_file_kinds.h"
 #include "sim/tracking/memory_files.h"

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/json_value.h"
 // torch 2.11 has moved what is not CUDA's own.
 #if TORCH_VERSION_MINOR < 11
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -34,7 +34,7 @@ void trace_allocator(AllocatorSink sink);
 /// snapshots.
 struct AllocatorState {
   std::vector<caching_allocator::SegmentInfo> segments;
-  estimator::Json settings;
+  estimator::JsonValue settings;
 };
 AllocatorState allocator_state();
 

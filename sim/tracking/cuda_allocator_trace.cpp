@@ -1,5 +1,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <nlohmann/json.hpp>
+
 #include "sim/tracking/allocator_trace.h"
 
 namespace sim {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "sim/tracking/attribution.h"
@@ -67,7 +68,7 @@ class HistoryPickle {
     list(tracker_.history().steps, [&](const AllocatorStep& step) { write_step(step); });
     out_.end_list(1);
     out_.key("allocator_settings");
-    write_json(state.settings);
+    write_json(state.settings.json());
     out_.key("external_annotations");
     write_phases();
     out_.key("onerank");

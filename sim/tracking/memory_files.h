@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/json.h"
 #include "sim/tracking/run_tracker.h"
 
 namespace sim {

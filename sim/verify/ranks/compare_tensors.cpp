@@ -8,6 +8,7 @@
 #include <numeric>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 
 namespace sim {

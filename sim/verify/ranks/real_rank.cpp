@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "models/pipeline/trainer.h"
 #include "sim/rank/rank_run.h"

@@ -6,6 +6,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "sim/verify/ranks/deadline.h"
 

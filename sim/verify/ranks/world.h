@@ -12,7 +12,8 @@
 #include <optional>
 #include <string>
 
-#include "estimator/base/fields.h"
+#include "estimator/base/errors.h"
+#include "estimator/base/json.h"
 #include "sim/verify/ranks/world_store.h"
 #include "sim/verify/ranks/world_watch.h"
 
