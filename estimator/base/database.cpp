@@ -3,7 +3,19 @@
 #include <algorithm>
 #include <cctype>
 
+#include "estimator/base/fields.h"
+#include "estimator/base/files.h"
+
 namespace estimator {
+
+void read_document(std::string_view text,
+                   const std::string& name,
+                   void* value,
+                   const FieldType& type) {
+  FieldReader reader(name);
+  reader.read(parse_json(text, name), value, type, "", {});
+  reader.throw_if_any();
+}
 
 bool same_name(std::string_view a, std::string_view b) {
   const auto plain = [](unsigned char letter) {

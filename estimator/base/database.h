@@ -6,19 +6,22 @@
 #include <string_view>
 #include <vector>
 
-#include "estimator/base/fields.h"
-#include "estimator/base/files.h"
+#include "estimator/base/field_types.h"
 
 namespace estimator {
 
 /// Reads a document strictly: unknown keys and wrong types are errors. `name` is the name of its
-/// file. Throws UserError when the document is damaged.
+/// file. Throws UserError when the document is damaged. `value` is the address of a value of
+/// `type`.
+void read_document(std::string_view text,
+                   const std::string& name,
+                   void* value,
+                   const FieldType& type);
+
 template <class Document>
 Document read_document(std::string_view text, const std::string& name) {
-  FieldReader reader(name);
   Document document;
-  reader.read(parse_json(text, name), document, "");
-  reader.throw_if_any();
+  read_document(text, name, &document, kFieldType<Document>);
   return document;
 }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "estimator/base/fields.h"
+#include "estimator/base/files.h"
+
 namespace estimator {
 namespace {
 
@@ -40,6 +43,10 @@ std::string document_text(const Json& json) {
   return text + "\n";
 }
 
+std::string document_text(const void* value, const FieldType& type) {
+  return document_text(to_json(value, type, ""));
+}
+
 DocumentHead::DocumentHead(int64_t version, std::string_view its_kind)
     : schema_version(version), kind(its_kind) {}
 
@@ -62,6 +69,17 @@ void check_head(const Json& json,
     refuse(fmt::format(
         "schema_version = {}, this tool reads {}", shown(version), expected.schema_version));
   }
+}
+
+void read_written(const WrittenDocument& written,
+                  const DocumentHead& expected,
+                  void* value,
+                  const FieldType& type) {
+  const Json json = parse_json(written.text, written.origin);
+  check_head(json, expected, written.origin, written.help);
+  FieldReader reader(written.origin, RequiredKeys::kAllButOptional);
+  reader.read(json, value, type, "", {});
+  reader.throw_if_any();
 }
 
 }  // namespace estimator

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "estimator/base/document_head.h"
-#include "estimator/base/fields.h"
-#include "estimator/base/files.h"
+#include "estimator/base/field_types.h"
+#include "estimator/base/json.h"
 
 namespace estimator {
 
@@ -14,10 +14,12 @@ namespace estimator {
 /// value, but one line for a list of numbers.
 std::string document_text(const Json& json);
 
-/// The text of the document.
+/// The text of the document. `value` is the address of a value of `type`.
+std::string document_text(const void* value, const FieldType& type);
+
 template <class Document>
 std::string document_text(const Document& document) {
-  return document_text(to_json(document));
+  return document_text(&document, kFieldType<Document>);
 }
 
 /// Throws UserError unless the head of `json` equals `expected`. `origin` names the document in
@@ -27,16 +29,26 @@ void check_head(const Json& json,
                 const std::string& origin,
                 const std::string& help);
 
+/// A document that Onerank wrote; `origin` and `help` as above.
+struct WrittenDocument {
+  std::string_view text;
+  const std::string& origin;
+  const std::string& help;
+};
+
+/// `value` is the address of a value of `type`, which has the head `expected`.
+void read_written(const WrittenDocument& written,
+                  const DocumentHead& expected,
+                  void* value,
+                  const FieldType& type);
+
 /// Reads a document that Onerank wrote. Throws UserError when it is another kind of document or has
 /// another version, and when a key is missing, is unknown or has a value that it cannot have.
 template <class Document>
 Document read_written(std::string_view text, const std::string& origin, const std::string& help) {
-  const Json json = parse_json(text, origin);
   Document document;
-  check_head(json, document.head, origin, help);
-  FieldReader reader(origin, RequiredKeys::kAllButOptional);
-  reader.read(json, document, "");
-  reader.throw_if_any();
+  const DocumentHead expected = document.head;
+  read_written({text, origin, help}, expected, &document, kFieldType<Document>);
   return document;
 }
 

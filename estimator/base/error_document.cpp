@@ -1,6 +1,7 @@
 #include "estimator/base/error_document.h"
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 
 namespace estimator {
 

@@ -38,6 +38,10 @@ class FieldReader {
     read(json, &value, kFieldType<T>, path, range);
   }
 
+  /// `value` is the address of a value of `type`.
+  void read(
+      const Json& json, void* value, const FieldType& type, const std::string& path, Range range);
+
   void report(const std::string& path,
               std::string what,
               const std::string& found,
@@ -47,8 +51,6 @@ class FieldReader {
  private:
   class ObjectReader;
 
-  void read(
-      const Json& json, void* value, const FieldType& type, const std::string& path, Range range);
   void read_optional(
       const Json& json, void* value, const FieldType& type, const std::string& path, Range range);
   void read_list(

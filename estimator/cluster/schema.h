@@ -3,6 +3,7 @@
 #pragma once
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 
 namespace estimator {
 

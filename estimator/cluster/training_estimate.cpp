@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "estimator/base/database.h"
+#include "estimator/base/errors.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/goodput.h"
 

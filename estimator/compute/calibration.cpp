@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include "estimator/base/document.h"
+#include "estimator/base/errors.h"
 
 namespace estimator {
 namespace {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/profile/profile_claims.h"
 

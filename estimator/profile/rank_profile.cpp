@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/profile/profile_claims.h"
 

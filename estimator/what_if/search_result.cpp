@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/training_estimate.h"
 #include "estimator/compute/model_flops.h"

@@ -10,6 +10,7 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/profile/products.h"
 #include "sim/exec/absent_answers.h"

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/memory_report.h"

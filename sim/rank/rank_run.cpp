@@ -8,6 +8,7 @@
 #include <string>
 
 #include "comm_stub/stub_backend.h"
+#include "estimator/base/fields.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/pipeline/trainer.h"

@@ -12,6 +12,7 @@
 
 #include "estimator/base/document.h"
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
 #include "estimator/base/machine_share.h"

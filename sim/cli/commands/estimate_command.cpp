@@ -9,6 +9,7 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_step.h"
 #include "estimator/cluster/roofline.h"

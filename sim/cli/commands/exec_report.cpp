@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/cluster/program_estimate.h"
 #include "estimator/cluster/program_roofline.h"

@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 
+#include "estimator/base/fields.h"
 #include "estimator/what_if/least_bytes.h"
 #include "estimator/what_if/option_paths.h"
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
 #include "estimator/profile/peak_snapshot.h"

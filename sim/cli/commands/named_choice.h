@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "estimator/base/errors.h"
-#include "estimator/base/fields.h"
 #include "sim/cli/input/offered_words.h"
 
 namespace sim {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/what_if/least_bytes.h"
 #include "estimator/what_if/search_result.h"

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan_tree.h"
 #include "estimator/what_if/option_paths.h"
 

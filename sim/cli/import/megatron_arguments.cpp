@@ -9,6 +9,7 @@
 #include "estimator/base/contains.h"
 #include "estimator/base/database.h"
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/glob.h"

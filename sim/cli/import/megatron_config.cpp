@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "estimator/base/fields.h"
 #include "sim/cli/import/glob.h"
 #include "sim/cli/import/megatron_arguments.h"
 #include "sim/cli/import/tree_entries.h"

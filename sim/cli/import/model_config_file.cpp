@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "estimator/base/database.h"
+#include "estimator/base/fields.h"
 #include "sim/cli/import/glob.h"
 #include "sim/cli/import/tree_entries.h"
 

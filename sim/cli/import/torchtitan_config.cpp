@@ -7,6 +7,7 @@
 
 #include "estimator/base/database.h"
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "sim/cli/import/glob.h"
 #include "sim/cli/import/toml_entries.h"
 #include "sim/cli/import/torchtitan_pipeline.h"

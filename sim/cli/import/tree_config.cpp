@@ -7,6 +7,7 @@
 
 #include "estimator/base/database.h"
 #include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/text.h"
 #include "sim/cli/import/switch_words.h"
 #include "sim/cli/import/tree_entries.h"

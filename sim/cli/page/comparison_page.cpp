@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "sim/cli/page/sections.h"
 #include "sim/cli/report/search_report.h"

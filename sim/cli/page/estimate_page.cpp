@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "sim/cli/page/sections.h"
 #include "sim/cli/report/advice_report.h"

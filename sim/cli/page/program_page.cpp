@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/program_roofline.h"
 #include "sim/cli/page/sections.h"

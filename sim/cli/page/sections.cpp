@@ -7,6 +7,7 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/text.h"
 #include "estimator/base/units.h"
 #include "sim/cli/report/profile_report.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/cluster/memory_verdict.h"

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "estimator/base/errors.h"
 #include "estimator/compute/calibration.h"
 #include "sim/cli/process/rank_process.h"
 

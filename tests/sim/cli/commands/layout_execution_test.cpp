@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "estimator/base/fields.h"
 #include "estimator/plan/plan_spec.h"
 
 namespace sim {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "tests/estimator/cluster/small_program.h"
 #include "tests/sim/cli/onerank_program.h"
 

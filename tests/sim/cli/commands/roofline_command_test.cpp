@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "estimator/base/document.h"
+#include "estimator/base/fields.h"
 #include "estimator/profile/rank_profile.h"
 #include "tests/estimator/cluster/small_program.h"
 #include "tests/sim/cli/onerank_program.h"
