@@ -134,7 +134,7 @@ std::string tree_amount(int64_t bytes, int64_t whole) {
   return whole < estimator::kGiB ? estimator::format_mib(bytes) : gib(bytes);
 }
 
-std::string module_html(const ModuleTree& module, int64_t whole, bool open) {
+std::string module_html(const PeakTree& module, int64_t whole, bool open) {
   std::string html = fmt::format(
       "<details class=\"module\" data-bytes=\"{}\" data-count=\"{}\" data-category=\"{}\"{}>"
       "<summary><b>{}</b><span class=\"bar\"><i class=\"c-{}\" style=\"width:{:.1f}%\"></i></span>"
@@ -150,18 +150,18 @@ std::string module_html(const ModuleTree& module, int64_t whole, bool open) {
       tree_amount(module.bytes, whole),
       share_text(module.bytes, whole),
       estimator::with_commas(module.count));
-  for (const ModuleTree& inner : module.modules) html += module_html(inner, whole, false);
+  for (const PeakTree& inner : module.modules) html += module_html(inner, whole, false);
   if (!module.tensors.empty()) html += tensors_html(module.tensors);
   return html + "</details>\n";
 }
 
-std::string tree_html(const ModuleTree& tree) {
+std::string tree_html(const PeakTree& tree) {
   std::string html = fmt::format(
       "<div class=\"tree\"><div class=\"head\"><b>module</b><span></span>"
       "<span class=\"number\">{}</span><span class=\"number\">share</span>"
       "<span class=\"number count\">tensors</span></div>\n",
       tree.bytes < estimator::kGiB ? "MiB" : "GiB");
-  for (const ModuleTree& module : tree.modules) {
+  for (const PeakTree& module : tree.modules) {
     html += module_html(module, tree.bytes, &module == &tree.modules.front());
   }
   return html + "</div>\n";

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "estimator/cluster/memory_verdict.h"
-#include "sim/cli/page/module_tree.h"
+#include "sim/cli/page/peak_tree.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {
@@ -41,7 +41,7 @@ struct PageSection {
   std::vector<std::string> lead;  ///< paragraphs below the title
   std::vector<Picture> pictures;
   std::vector<Suggestion> suggestions;
-  std::optional<ModuleTree> tree;
+  std::optional<PeakTree> tree;
   std::vector<TitledTable> tables;
   std::vector<std::string> items;  ///< a list at the end
 };

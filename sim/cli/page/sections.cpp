@@ -104,7 +104,7 @@ void add_rank_detail(const RankDetail& detail,
        .pictures = {{"treemap",
                      "Each area is what a module holds at the peak; equal layers are one. A click "
                      "opens it in the tree."}},
-       .tree = module_tree(peak.allocations)});
+       .tree = peak_tree(peak.allocations)});
 }
 
 void add_step(const std::string& lines, StepPicture picture, Page& page) {

@@ -25,7 +25,7 @@ Page hostile_page() {
                     .suggestions = {{kHostile, kHostile, kHostile}},
                     .tables = {{kHostile, table, {kHostile}}},
                     .items = {kHostile}}};
-  page.sections[0].tree = ModuleTree{
+  page.sections[0].tree = PeakTree{
       .modules = {{.name = kHostile,
                    .category = "activation",
                    .tensors = {{kHostile, kHostile, "activation", kHostile, kHostile, 1, 1}}}}};

@@ -1,4 +1,4 @@
-#include "sim/cli/page/module_tree.h"
+#include "sim/cli/page/peak_tree.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -60,10 +60,10 @@ void sort_by_bytes(std::vector<Entry>& entries) {
 }
 
 /// Adds up what is in the module; `by_category` gets its bytes too.
-ModuleTree finished(const std::string& name,
-                    const GrowingTree& grown,
-                    std::map<std::string, int64_t>& by_category) {
-  ModuleTree tree{.name = name};
+PeakTree finished(const std::string& name,
+                  const GrowingTree& grown,
+                  std::map<std::string, int64_t>& by_category) {
+  PeakTree tree{.name = name};
   std::map<std::string, int64_t> here;
   for (const auto& [child, branch] : grown.modules) {
     tree.modules.push_back(finished(child, branch, here));
@@ -87,7 +87,7 @@ ModuleTree finished(const std::string& name,
 
 }  // namespace
 
-ModuleTree module_tree(const std::vector<PeakAllocation>& allocations) {
+PeakTree peak_tree(const std::vector<PeakAllocation>& allocations) {
   GrowingTree root;
   for (const PeakAllocation& allocation : allocations) {
     GrowingTree* module = &root;

@@ -1,4 +1,4 @@
-#include "sim/cli/page/module_tree.h"
+#include "sim/cli/page/peak_tree.h"
 
 #include <gtest/gtest.h>
 
@@ -19,12 +19,12 @@ PeakAllocation tensor(const std::string& module, int64_t bytes) {
           .direction = estimator::Direction::kForward};
 }
 
-TEST(ModuleTree, MakesOneModuleOfLayersThatDifferInTheirIndex) {
-  const ModuleTree root =
-      module_tree({tensor("layers.0.mlp", 3), tensor("layers.1.mlp", 3), tensor("head", 5)});
+TEST(PeakTree, MakesOneModuleOfLayersThatDifferInTheirIndex) {
+  const PeakTree root =
+      peak_tree({tensor("layers.0.mlp", 3), tensor("layers.1.mlp", 3), tensor("head", 5)});
   EXPECT_EQ(root.bytes, 11);
   ASSERT_EQ(root.modules.size(), 2u);
-  const ModuleTree& layers = root.modules[0];
+  const PeakTree& layers = root.modules[0];
   EXPECT_EQ(layers.name, "layers.*");
   EXPECT_EQ(layers.bytes, 6);
   EXPECT_EQ(layers.count, 2);
@@ -37,10 +37,10 @@ TEST(ModuleTree, MakesOneModuleOfLayersThatDifferInTheirIndex) {
   EXPECT_EQ(group.place, "iteration_1.forward_backward, forward");
 }
 
-TEST(ModuleTree, HasMostBytesFirstAndTheColourOfMostBytes) {
+TEST(PeakTree, HasMostBytesFirstAndTheColourOfMostBytes) {
   PeakAllocation weight = tensor("a", 4);
   weight.category = kParameter;
-  const ModuleTree root = module_tree({tensor("b", 1), tensor("a", 3), weight, tensor("a.c", 2)});
+  const PeakTree root = peak_tree({tensor("b", 1), tensor("a", 3), weight, tensor("a.c", 2)});
   ASSERT_EQ(root.modules.size(), 2u);
   EXPECT_EQ(root.modules[0].name, "a");
   EXPECT_EQ(root.modules[0].category, "activation");  // 5 bytes of it, and 4 of parameters
@@ -48,10 +48,10 @@ TEST(ModuleTree, HasMostBytesFirstAndTheColourOfMostBytes) {
   EXPECT_EQ(root.category, "activation");
 }
 
-TEST(ModuleTree, KeepsWhatNoModuleMadeAndWhereItWasCalled) {
+TEST(PeakTree, KeepsWhatNoModuleMadeAndWhereItWasCalled) {
   PeakAllocation workspace{.category = kWorkspace, .bytes = 7, .phase = "build_model"};
   workspace.frames = {"train.py:3 step"};
-  const ModuleTree root = module_tree({workspace});
+  const PeakTree root = peak_tree({workspace});
   ASSERT_EQ(root.modules.size(), 1u);
   EXPECT_EQ(root.modules[0].name, "(no module)");
   EXPECT_EQ(root.modules[0].tensors[0].tensor, "no tensor");

@@ -21,16 +21,16 @@ struct TensorGroup {
   int64_t bytes = 0;  ///< of all of them
 };
 
-struct ModuleTree {
+struct PeakTree {
   std::string name;                  ///< the last elements of its path, "layers.*"
   int64_t count = 0;                 ///< allocations in it
   int64_t bytes = 0;                 ///< of the modules in it too
   std::string category;              ///< that has most bytes
-  std::vector<ModuleTree> modules;   ///< most bytes first
+  std::vector<PeakTree> modules;     ///< most bytes first
   std::vector<TensorGroup> tensors;  ///< of the module itself; most bytes first
 };
 
 /// The tree of the allocations; its root has the name "".
-ModuleTree module_tree(const std::vector<estimator::PeakAllocation>& allocations);
+PeakTree peak_tree(const std::vector<estimator::PeakAllocation>& allocations);
 
 }  // namespace sim
