@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "estimator/compute/compute_time.h"
-#include "estimator/profile/products.h"
+#include "estimator/profile/product_operators.h"
 
 namespace estimator {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "estimator/compute/gpu_variation.h"
-#include "estimator/profile/products.h"
+#include "estimator/profile/product_operators.h"
 
 namespace estimator {
 namespace {

@@ -12,7 +12,7 @@
 #include "estimator/base/document.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
-#include "estimator/profile/products.h"
+#include "estimator/profile/product_operators.h"
 #include "sim/exec/absent_answers.h"
 #include "sim/exec/launched_kernels.h"
 #include "sim/exec/memory_report.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "estimator/base/contains.h"
-#include "estimator/profile/products.h"
+#include "estimator/profile/product_operators.h"
 
 namespace sim {
 namespace {

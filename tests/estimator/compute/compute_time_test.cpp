@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/profile/products.h"
+#include "estimator/profile/product_operators.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {
