@@ -13,10 +13,10 @@
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/pipeline/trainer.h"
 #include "sim/rank/rank_device.h"
+#include "sim/recording/counting_cpu_allocator.h"
+#include "sim/recording/recorder.h"
 #include "sim/tracking/attribution.h"
-#include "sim/tracking/counting_cpu_allocator.h"
 #include "sim/tracking/device_record.h"
-#include "sim/tracking/recorder.h"
 #include "sim/tracking/torch_version.h"
 
 namespace sim {

@@ -15,7 +15,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "sim/tracking/counting_cpu_allocator.h"
+#include "sim/recording/counting_cpu_allocator.h"
 
 namespace sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
 
-#include "sim/tracking/counting_cpu_allocator.h"
+#include "sim/recording/counting_cpu_allocator.h"
 
 namespace sim {
 namespace {

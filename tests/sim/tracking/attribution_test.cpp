@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "sim/tracking/recorder.h"
+#include "sim/recording/recorder.h"
 
 namespace sim {
 namespace {

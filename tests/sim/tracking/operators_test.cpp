@@ -20,8 +20,8 @@
 #include <ATen/ops/scatter_add.h>
 #include <ATen/ops/zeros.h>
 
-#include "recorded_run.h"
 #include "sim/tracking/operator_call.h"
+#include "tests/sim/recording/recorded_run.h"
 
 namespace sim {
 namespace {

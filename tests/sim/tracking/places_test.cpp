@@ -10,7 +10,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "recorded_run.h"
+#include "tests/sim/recording/recorded_run.h"
 
 namespace sim {
 namespace {

@@ -14,7 +14,7 @@
 #include <thread>
 #include <tuple>
 
-#include "sim/tracking/recorder.h"
+#include "sim/recording/recorder.h"
 #include "tests/sim/virtual_gpu/torch/torch_process.h"
 
 namespace sim {

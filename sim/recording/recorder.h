@@ -14,7 +14,7 @@
 #include "estimator/profile/peak_snapshot.h"
 #include "estimator/profile/rank_profile.h"
 #include "estimator/profile/run_observer.h"
-#include "sim/tracking/memory_reader.h"
+#include "sim/recording/memory_reader.h"
 #include "sim/tracking/operator_callbacks.h"
 #include "sim/tracking/run_tracker.h"
 

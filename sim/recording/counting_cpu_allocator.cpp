@@ -1,4 +1,4 @@
-#include "sim/tracking/counting_cpu_allocator.h"
+#include "sim/recording/counting_cpu_allocator.h"
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>

@@ -1,4 +1,4 @@
-#include "sim/tracking/counting_cpu_allocator.h"
+#include "sim/recording/counting_cpu_allocator.h"
 
 #include <ATen/ThreadLocalState.h>
 #include <ATen/ops/empty.h>

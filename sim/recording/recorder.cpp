@@ -1,4 +1,4 @@
-#include "sim/tracking/recorder.h"
+#include "sim/recording/recorder.h"
 
 #include <algorithm>
 #include <stdexcept>

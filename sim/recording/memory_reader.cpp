@@ -1,10 +1,10 @@
-#include "sim/tracking/memory_reader.h"
+#include "sim/recording/memory_reader.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "sim/recording/counting_cpu_allocator.h"
 #include "sim/tracking/allocator_record.h"
-#include "sim/tracking/counting_cpu_allocator.h"
 
 namespace sim {
 namespace {

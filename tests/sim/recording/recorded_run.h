@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/tracking/recorder.h"
+#include "sim/recording/recorder.h"
 
 namespace sim {
 

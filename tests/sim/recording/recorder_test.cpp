@@ -1,4 +1,4 @@
-#include "sim/tracking/recorder.h"
+#include "sim/recording/recorder.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "recorded_run.h"
+#include "tests/sim/recording/recorded_run.h"
 
 namespace sim {
 namespace {
