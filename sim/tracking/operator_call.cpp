@@ -213,10 +213,12 @@ double attention_flops(const OperatorTraits& op,
   return 2.0 * query_rows * keys_met(op, inputs, sequences_of(op, inputs, known)) * widths;
 }
 
+/// What a kernel loads at once, from addresses that are multiples of it.
+constexpr int64_t kVectorBytes = 16;
+
 /// Of each matrix (the last two dims), the dim in which it is contiguous and the steps to the next
 /// row and to the next matrix, as cuBLAS asks for them; a view may begin anywhere.
 bool is_misaligned(const at::Tensor& matrices) {
-  constexpr int64_t kVectorBytes = 16;
   int64_t elements = matrices.storage_offset();
   for (int64_t dim = 0; dim < matrices.dim(); ++dim) {
     const bool is_row = matrices.stride(dim) == 1 && dim + 2 >= matrices.dim();
@@ -230,7 +232,6 @@ bool is_misaligned_product(const OperatorTraits& op, c10::ArrayRef<IValue> input
   if (op.flops != FlopRule::kMatrixProduct) return false;
   const at::Tensor& left = inputs[op.first_operand].toTensor();
   const at::Tensor& right = inputs[op.first_operand + 1].toTensor();
-  constexpr int64_t kVectorBytes = 16;
   const bool has_misaligned_result =
       right.size(-1) * static_cast<int64_t>(left.itemsize()) % kVectorBytes != 0;
   return has_misaligned_result || is_misaligned(left) || is_misaligned(right);
