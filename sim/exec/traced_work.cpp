@@ -59,6 +59,39 @@ std::optional<ConvolutionPass> pass_of(onerank_virtual_gpu_convolution convoluti
   return std::nullopt;
 }
 
+/// Of queries, keys and values, whichever library multiplies them.
+struct AttentionSizes {
+  int64_t batch, heads, key_heads;
+  int64_t queries, keys;
+  int64_t key_width, value_width;
+  bool is_backward;
+};
+
+std::string attention_name(const std::string& forward, const AttentionSizes& sizes) {
+  return sizes.is_backward ? forward + "_backward" : forward;
+}
+
+/// Queries, keys and values; in the backward, the gradient of the output before them.
+std::vector<std::vector<int64_t>> shapes_of(const AttentionSizes& sizes) {
+  const auto shape = [&](int64_t heads, int64_t sequence, int64_t width) {
+    return std::vector<int64_t>{sizes.batch, heads, sequence, width};
+  };
+  std::vector<std::vector<int64_t>> shapes;
+  if (sizes.is_backward) shapes = {shape(sizes.heads, sizes.queries, sizes.value_width)};
+  shapes.push_back(shape(sizes.heads, sizes.queries, sizes.key_width));
+  shapes.push_back(shape(sizes.key_heads, sizes.keys, sizes.key_width));
+  shapes.push_back(shape(sizes.key_heads, sizes.keys, sizes.value_width));
+  return shapes;
+}
+
+/// Of the products of a query with a key, together. Forward: scores and outputs. Backward: the
+/// scores again, their gradient, and those of queries, keys and values.
+double widths_of_products(const AttentionSizes& sizes) {
+  const int64_t key_products = sizes.is_backward ? 3 : 1;
+  const int64_t value_products = sizes.is_backward ? 2 : 1;
+  return static_cast<double>(key_products * sizes.key_width + value_products * sizes.value_width);
+}
+
 }  // namespace
 
 std::string readable_name(const char* mangled) {
@@ -110,38 +143,28 @@ TraceWork product_work(const onerank_virtual_gpu_product& product) {
 
 TraceWork attention_work(const onerank_virtual_gpu_event& event,
                          const onerank_virtual_gpu_attention& attention) {
-  const auto shape = [&](int64_t heads, int64_t sequence, int64_t width) {
-    return std::vector<int64_t>{attention.batch, heads, sequence, width};
-  };
-  const auto queries = shape(attention.heads, attention.queries, attention.key_width);
-  const auto keys = shape(attention.key_heads, attention.keys, attention.key_width);
-  const auto values = shape(attention.key_heads, attention.keys, attention.value_width);
-  // Forward: scores and outputs. Backward: the scores again, their gradient, and those of queries,
-  // keys and values.
-  const double key_products = attention.is_backward != 0 ? 3 : 1;
-  const double value_products = attention.is_backward != 0 ? 2 : 1;
+  const AttentionSizes sizes{.batch = attention.batch,
+                             .heads = attention.heads,
+                             .key_heads = attention.key_heads,
+                             .queries = attention.queries,
+                             .keys = attention.keys,
+                             .key_width = attention.key_width,
+                             .value_width = attention.value_width,
+                             .is_backward = attention.is_backward != 0};
   const double pairs = static_cast<double>(attention.queries) *
                        static_cast<double>(attention.keys) / (attention.is_causal != 0 ? 2 : 1);
-  TraceWork work{.kind = WorkKind::kKernel,
-                 .name = event.name,
-                 .operator_name = "aten::_scaled_dot_product_cudnn_attention",
-                 .dtype = dtype_name(attention.type),
-                 .shapes = {queries, keys, values},
-                 .flops = 2 * static_cast<double>(attention.batch) *
-                          static_cast<double>(attention.heads) * pairs *
-                          (key_products * static_cast<double>(attention.key_width) +
-                           value_products * static_cast<double>(attention.value_width)),
-                 .bytes = attention.bytes,
-                 .threads = static_cast<int64_t>(event.threads),
-                 .bytes_source = BytesSource::kOperator,
-                 .has_mask = attention.has_mask != 0,
-                 .has_dropout = attention.has_dropout != 0};
-  if (attention.is_backward != 0) {
-    work.operator_name += "_backward";
-    work.shapes.insert(work.shapes.begin(),
-                       shape(attention.heads, attention.queries, attention.value_width));
-  }
-  return work;
+  return {.kind = WorkKind::kKernel,
+          .name = event.name,
+          .operator_name = attention_name("aten::_scaled_dot_product_cudnn_attention", sizes),
+          .dtype = dtype_name(attention.type),
+          .shapes = shapes_of(sizes),
+          .flops = 2 * static_cast<double>(attention.batch) * static_cast<double>(attention.heads) *
+                   pairs * widths_of_products(sizes),
+          .bytes = attention.bytes,
+          .threads = static_cast<int64_t>(event.threads),
+          .bytes_source = BytesSource::kOperator,
+          .has_mask = attention.has_mask != 0,
+          .has_dropout = attention.has_dropout != 0};
 }
 
 FlexAttention flex_attention(const int64_t* numbers) {
@@ -160,29 +183,24 @@ FlexAttention flex_attention(const int64_t* numbers) {
 }
 
 TraceWork flex_attention_work(const FlexAttention& attention, const std::string& dtype) {
-  const int64_t key_heads = attention.heads / std::max<int64_t>(1, attention.heads_of_a_key);
-  const auto shape = [&](int64_t heads, int64_t sequence, int64_t width) {
-    return std::vector<int64_t>{attention.batch, heads, sequence, width};
-  };
+  const AttentionSizes sizes{
+      .batch = attention.batch,
+      .heads = attention.heads,
+      .key_heads = attention.heads / std::max<int64_t>(1, attention.heads_of_a_key),
+      .queries = attention.queries,
+      .keys = attention.keys,
+      .key_width = attention.key_width,
+      .value_width = attention.value_width,
+      .is_backward = attention.is_backward};
   const double pairs = static_cast<double>(attention.blocks) *
                        static_cast<double>(attention.block_queries * attention.block_keys);
-  const int64_t widths = attention.is_backward ? 3 * attention.key_width + 2 * attention.value_width
-                                               : attention.key_width + attention.value_width;
-  TraceWork work{.kind = WorkKind::kKernel,
-                 .operator_name = "higher_order::flex_attention",
-                 .dtype = dtype,
-                 .shapes = {shape(attention.heads, attention.queries, attention.key_width),
-                            shape(key_heads, attention.keys, attention.key_width),
-                            shape(key_heads, attention.keys, attention.value_width)},
-                 .flops = 2 * pairs * static_cast<double>(widths),
-                 .has_unknown_lengths = attention.is_bound,
-                 .bytes_source = BytesSource::kOperator};
-  if (attention.is_backward) {
-    work.operator_name += "_backward";
-    work.shapes.insert(work.shapes.begin(),
-                       shape(attention.heads, attention.queries, attention.value_width));
-  }
-  return work;
+  return {.kind = WorkKind::kKernel,
+          .operator_name = attention_name("higher_order::flex_attention", sizes),
+          .dtype = dtype,
+          .shapes = shapes_of(sizes),
+          .flops = 2 * pairs * widths_of_products(sizes),
+          .has_unknown_lengths = attention.is_bound,
+          .bytes_source = BytesSource::kOperator};
 }
 
 TraceWork copy_work(const onerank_virtual_gpu_event& event) {
