@@ -13,6 +13,7 @@
 #include "sim/exec/program_recorder.h"
 #include "sim/exec/python.h"
 #include "sim/exec/recorder_interface.h"
+#include "sim/exec/running_operators.h"
 #include "sim/exec/stub_gloo.h"
 #include "sim/tracking/torch_version.h"
 

@@ -14,6 +14,7 @@
 #include "sim/exec/drawn_integers.h"
 #include "sim/exec/joined_tensors.h"
 #include "sim/exec/operator_facts.h"
+#include "sim/exec/running_operators.h"
 #include "sim/tracking/tensors_in.h"
 
 namespace sim {

@@ -22,6 +22,8 @@ struct Running {
 };
 
 thread_local Running on_this_thread;
+/// This thread does the recorder's own work.
+thread_local bool works_for_itself = false;
 
 }  // namespace
 
@@ -55,5 +57,11 @@ bool RunningOperators::own_kernels_run() {
   return !on_this_thread.operators.empty() &&
          std::string_view(on_this_thread.operators.back().name).starts_with("aten::");
 }
+
+void own_work_starts() { works_for_itself = true; }
+
+void own_work_ends() { works_for_itself = false; }
+
+bool is_own_work() { return works_for_itself; }
 
 }  // namespace sim

@@ -27,4 +27,10 @@ class RunningOperators {
   static bool own_kernels_run();
 };
 
+/// What this thread does between these two is the recorder's own work: its operators are none of
+/// the program's.
+void own_work_starts();
+void own_work_ends();
+bool is_own_work();
+
 }  // namespace sim

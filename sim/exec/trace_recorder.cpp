@@ -32,18 +32,10 @@ thread_local bool has_launched_graph = false;
 thread_local const Place* captured_here = nullptr;
 /// What this thread's kernels are, if Python has told it.
 thread_local std::optional<TraceWork> told_attention;
-/// This thread does the recorder's own work.
-thread_local bool works_for_itself = false;
 /// This thread is inside the stub of NCCL.
 thread_local bool is_answering = false;
 
 }  // namespace
-
-void own_work_starts() { works_for_itself = true; }
-
-void own_work_ends() { works_for_itself = false; }
-
-bool is_own_work() { return works_for_itself; }
 
 void TraceRecorder::start(int64_t iteration) {
   const std::lock_guard lock(mutex_);

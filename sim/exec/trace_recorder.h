@@ -112,10 +112,4 @@ class TraceRecorder {
   std::unordered_map<uint64_t, Captured> captured_;  // by the number of the work
 };
 
-/// What this thread does between these two is the recorder's own work: its operators are none of
-/// the program's.
-void own_work_starts();
-void own_work_ends();
-bool is_own_work();
-
 }  // namespace sim
