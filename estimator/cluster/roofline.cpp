@@ -7,7 +7,7 @@
 #include "estimator/communication/communication_time.h"
 #include "estimator/compute/kernel_price.h"
 #include "estimator/plan/parallel_layout.h"
-#include "estimator/step/chunk_replay.h"
+#include "estimator/step/axis_seconds.h"
 
 namespace estimator {
 namespace {

@@ -9,6 +9,7 @@
 #include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
 #include "estimator/replay/work_price.h"
+#include "estimator/step/axis_seconds.h"
 #include "estimator/step/step_summary.h"
 
 namespace estimator {
@@ -23,16 +24,6 @@ struct PartTime {
 
 /// Adds `times` x `part` to `sum`.
 void add(PartTime& sum, const PartTime& part, double times = 1);
-void add(ExposedCommunication& sum, const ExposedCommunication& part, double times = 1);
-
-/// The axis for which calls of a group count: kDataContext counts as data, kEmbedding as pipeline.
-double& seconds_of_axis(ExposedCommunication& communication, GroupKind group);
-
-/// The group by whose axis the calls of `group` count: without context ranks, the tensor and
-/// context ranks are the tensor ranks.
-GroupKind axis_group(GroupKind group, const ParallelConfig& parallelism);
-
-double sum_of(const ExposedCommunication& communication);
 
 /// What one call of a record costs.
 struct RecordPrice {

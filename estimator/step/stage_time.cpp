@@ -10,6 +10,7 @@
 #include "estimator/compute/kernel_price.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/megatron_core.h"
+#include "estimator/step/axis_seconds.h"
 #include "estimator/step/offload_time.h"
 #include "estimator/step/user_buffers.h"
 

@@ -8,6 +8,7 @@
 #include "estimator/communication/communication_time.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/schedule/folded_replay.h"
+#include "estimator/step/axis_seconds.h"
 
 namespace estimator {
 namespace {

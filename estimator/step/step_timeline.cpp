@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "estimator/step/axis_seconds.h"
+
 namespace estimator {
 namespace {
 
