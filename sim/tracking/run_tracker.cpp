@@ -46,9 +46,20 @@ void RunTracker::begin_phase(int32_t phase, Direction direction) {
   const std::lock_guard lock(mutex_);
   phase_ = phase;
   phase_direction_ = direction;
+  after_backward_.forward_begins();
   for (ThreadPlaces& thread : threads_) thread.forward_nodes.clear();  // no graph outlives a phase
   if (static_cast<size_t>(phase) < history_.phases.size()) return;     // it goes on
   history_.phases.push_back({.begin_us = now_us(), .end_us = 0});
+}
+
+void RunTracker::set_direction(Direction direction) {
+  const std::lock_guard lock(mutex_);
+  phase_direction_ = direction;
+}
+
+void RunTracker::backward_ran() {
+  const std::lock_guard lock(mutex_);
+  after_backward_.node_ran();
 }
 
 void RunTracker::end_phase() {
@@ -83,6 +94,7 @@ void RunTracker::enter_module(const std::string& name) {
 void RunTracker::enter_path(std::string_view path) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
+  if (place_in_modules(thread).direction == Direction::kForward) after_backward_.forward_begins();
   Place place = place_of(thread);
   const bool computes_again =
       !options_.directions_are_announced && place.direction == Direction::kBackward;
@@ -135,10 +147,11 @@ void RunTracker::leave() {
 void RunTracker::operator_started(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
   if (!follows_operators()) return;
+  ThreadPlaces& thread = this_thread();
+  if (is_main(thread)) after_backward_.operator_starts(at::sequence_number::peek());
   const OperatorTraits* const own = traits(function);
   if (own == nullptr) return;
   if (options_.attribute_memory) saw_written(function.inputs(), *own);
-  ThreadPlaces& thread = this_thread();
   const OperatorTraits* kernel = thread.operators.kernel();
   const OperatorTraits* op = kernel != nullptr ? kernel : own;
   OperatorFrame& frame = thread.operators.push();
@@ -214,6 +227,7 @@ void RunTracker::node_started(const at::RecordFunction& node) {
   const std::lock_guard lock(mutex_);
   if (!follows_operators()) return;
   if (!options_.directions_are_announced) end_forward();
+  after_backward_.node_ran();
   ThreadPlaces& thread = this_thread();
   thread.ran_nodes = true;
   Place place = place_of(thread);
@@ -435,13 +449,21 @@ ThreadPlaces& RunTracker::thread(uint64_t id) {
   return threads_.emplace_back(id);
 }
 
-/// An optimizer may step inside a module that calls it: it is no part of that.
+/// A backward, what follows it and an optimizer's step may run inside a module that calls them:
+/// they are no part of that.
 Place RunTracker::place_of(const ThreadPlaces& thread) const {
   const Place place = place_in_modules(thread);
-  const bool steps = !options_.directions_are_announced &&
-                     phase_direction_ == Direction::kOptimizerStep &&
-                     place.direction == Direction::kForward;
-  return steps ? Place{.module = kRootModule, .direction = phase_direction_} : place;
+  if (options_.directions_are_announced || place.direction != Direction::kForward) return place;
+  if (phase_direction_ == Direction::kOptimizerStep) {
+    return {.module = kRootModule, .direction = phase_direction_};
+  }
+  if (!is_after_backward(thread)) return place;
+  return {.module = kRootModule, .direction = Direction::kReduceGradients};
+}
+
+bool RunTracker::is_after_backward(const ThreadPlaces& thread) const {
+  return is_main(thread) ? after_backward_.is_here(at::sequence_number::peek())
+                         : after_backward_.is_here();
 }
 
 Place RunTracker::place_in_modules(const ThreadPlaces& thread) const {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "estimator/profile/rank_profile.h"
+#include "sim/tracking/after_backward.h"
 #include "sim/tracking/allocator_trace.h"
 #include "sim/tracking/frame_store.h"
 #include "sim/tracking/memory_history.h"
@@ -76,7 +77,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
     bool take_stacks = false;                        ///< record the C++ call stack of each block
     bool keep_order = false;  ///< of operators and collectives while recording: order()
     /// True if enter_direction() says where the forward ends. Else the forward ends where a
-    /// backward node starts, and a module that is entered in backward counts as recompute.
+    /// backward node starts, a module that is entered in backward counts as recompute, and what
+    /// follows the backward until the next forward as the reduction of gradients (AfterBackward).
     bool directions_are_announced = true;
     ReadIntegers read_integers = {};  ///< for measure_inputs()
   };
@@ -91,6 +93,10 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   /// one again. `direction` is used wherever no other one is announced.
   void begin_phase(int32_t phase, estimator::Direction direction);
   void end_phase();
+  /// From now on `direction` is used instead of the phase's.
+  void set_direction(estimator::Direction direction);
+  /// A backward ran without its nodes, as a CUDA graph.
+  void backward_ran();
   /// From now on the peak that memory() tells of is that of what follows.
   void restart_peak();
 
@@ -182,6 +188,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   ThreadPlaces& thread(uint64_t id);
   Place place_of(const ThreadPlaces& thread) const;
   Place place_in_modules(const ThreadPlaces& thread) const;
+  bool is_main(const ThreadPlaces& thread) const { return &thread == &threads_.front(); }
+  bool is_after_backward(const ThreadPlaces& thread) const;
   bool follows_operators() const { return recording_ || options_.attribute_memory; }
   void enter(ThreadPlaces& thread, const Scope& scope);
   void leave(ThreadPlaces& thread);
@@ -218,6 +226,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   int32_t phase_ = kNoPhase;
   estimator::Direction phase_direction_ = estimator::Direction::kForward;
   bool recording_ = false;
+  AfterBackward after_backward_;
   int64_t forward_since_ = 0;  // the memory event of the end of the last forward
   bool forward_made_ = false;  // a block, since then
   int64_t activation_bytes_ = 0;

@@ -85,6 +85,19 @@ TEST(ProgramTokens, AreSharedByRanksThatSumActivationsInForward) {
   EXPECT_THAT(found->how, HasSubstr("4 ranks share them, which sum activations"));
 }
 
+// As PyTorch's tutorial averages gradients: the program calls all-reduce itself, after the
+// backward.
+TEST(ProgramTokens, AreNotSharedByRanksThatSumGradientsThemselves) {
+  TracedRank rank(0, 8);
+  read_tokens(rank, 2, 1);
+  rank.collective(0, rank.communicator("default_pg", 8), 1);
+  rank.profile.trace->works.back().dtype = "BFloat16";
+  rank.profile.trace->works.back().bytes = 2 * 2 * kTokensOfSample * kEmbeddingWidth;
+  EXPECT_EQ(found_in(rank)->replicas, 1) << "in forward";
+  rank.profile.trace->events.direction.back() = static_cast<int64_t>(Direction::kReduceGradients);
+  EXPECT_EQ(found_in(rank)->replicas, 8);
+}
+
 TEST(ProgramTokens, AreSharedByRanksOfAGroupToWhichTheyAreBroadcast) {
   for (const int64_t size : {2, 8}) {  // to all 8: a buffer of DDP's
     TracedRank rank(0, 8);
