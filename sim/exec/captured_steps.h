@@ -1,9 +1,11 @@
-// Optimizer steps that CUDA graphs captured: such a step is taken at each launch of its graph.
+// Backwards and optimizer steps that CUDA graphs captured: they happen at each launch of their
+// graph.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace sim {
 
@@ -23,6 +25,12 @@ class CapturedSteps {
   /// graph the first counts.
   void optimizer_told(uint64_t key) { optimizers_.try_emplace(capture_, key); }
 
+  /// A node of autograd runs.
+  void backward_ran() {
+    if (is_capturing()) backwards_.insert(capture_);
+  }
+  bool has_backward(uint64_t graph) const { return backwards_.count(graph) != 0; }
+
   /// The optimizer that `graph` steps, if it does.
   std::optional<uint64_t> optimizer_of(uint64_t graph) const {
     const auto found = optimizers_.find(graph);
@@ -33,6 +41,7 @@ class CapturedSteps {
   uint64_t capture_ = 0;  // the graph whose capture runs; 0: none
   bool has_graphs_ = false;
   std::map<uint64_t, uint64_t> optimizers_;  // by graph
+  std::set<uint64_t> backwards_;             // graphs that have one
 };
 
 }  // namespace sim

@@ -108,7 +108,7 @@ bool is_reduction(std::string_view kind) {
   return std::find(std::begin(kReductions), std::end(kReductions), kind) != std::end(kReductions);
 }
 
-void CollectiveLog::add(const onerank_nccl_call& call, bool in_iteration) {
+CollectiveLog::Key CollectiveLog::told(const onerank_nccl_call& call) {
   const std::lock_guard lock(mutex_);
   auto& communicator = communicators_[call.communicator];
   communicator.name = call.communicator_name;
@@ -119,10 +119,13 @@ void CollectiveLog::add(const onerank_nccl_call& call, bool in_iteration) {
     communicator.rank_stride = stride_of(group->ranks);
     communicator.first_rank = communicator.rank_stride > 0 ? group->ranks.front() : -1;
   }
-  const Key key{
-      call.communicator, call.kind, call.dtype, static_cast<int64_t>(call.bytes), call.peer};
-  ++all_[key];
-  if (in_iteration) ++iteration_[key];
+  return {call.communicator, call.kind, call.dtype, static_cast<int64_t>(call.bytes), call.peer};
+}
+
+void CollectiveLog::add(const Key& call, bool in_iteration) {
+  const std::lock_guard lock(mutex_);
+  ++all_[call];
+  if (in_iteration) ++iteration_[call];
 }
 
 CollectiveLog::Counts CollectiveLog::iteration() const {

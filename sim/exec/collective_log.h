@@ -51,9 +51,11 @@ class CollectiveLog {
   };
   using Counts = std::map<Key, int64_t>;
 
-  /// Counts a call under the name of its process group. `in_iteration` says that it belongs to the
-  /// recorded iteration.
-  void add(const onerank_nccl_call& call, bool in_iteration);
+  /// What the call counts as. From now on its communicator has the name of the process group that
+  /// calls here.
+  Key told(const onerank_nccl_call& call);
+  /// Counts a call. `in_iteration` says that it belongs to the recorded iteration.
+  void add(const Key& call, bool in_iteration);
 
   /// The calls of the recorded iteration until now.
   Counts iteration() const;

@@ -183,6 +183,7 @@ void ProgramRecorder::backward_runs() {
     const std::lock_guard lock(mutex_);
     const bool is_first = !phases_.has_backward_since_step();
     phases_.backward_ran();
+    captured_steps_.backward_ran();
     recorded_.choice().backward_ran(phases_.iteration());
     if (!is_first || stopped_ || !took_last_step()) return;
     stopped_ = true;
@@ -217,7 +218,7 @@ void ProgramRecorder::step_started() {
     const std::lock_guard lock(mutex_);
     if (step_depth_++ > 0) return;
     step_is_captured_ = captured_steps_.is_capturing();
-    if (step_is_captured_) return;
+    if (step_is_captured_) return tracker_.set_direction(Direction::kOptimizerStep);
   }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
@@ -267,7 +268,10 @@ void ProgramRecorder::closure_finished() {
 void ProgramRecorder::step_finished() {
   {
     const std::lock_guard lock(mutex_);
-    if (--step_depth_ > 0 || std::exchange(step_is_captured_, false)) return;
+    if (--step_depth_ > 0) return;
+    if (std::exchange(step_is_captured_, false)) {
+      return tracker_.set_direction(direction_of(phases_.running()));
+    }
   }
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
@@ -400,21 +404,24 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
     if (reduces) tracker_.memory_reduced(address);
     if (gathers) tracker_.memory_gathered(address);
   }
-  collectives_.add(call, recorded_.is_recording());
-  note_call(call);
+  const CollectiveLog::Key key = collectives_.told(call);
+  if (const uint64_t mark = gpu_ ? gpu_.capture_mark(call.stream) : 0; mark != 0) {
+    return capture_call(call, key, mark);
+  }
+  count_call(key);
   tell_tracker([&] { pass_if_barrier(call); });
   if (messages_.reads_awaited(call)) settle_messages();
   if (gpu_ && settings_.record) tell_tracker([&] { messages_.called(call, gpu_); });
-  if (gpu_) tell_tracker([&] { trace_.nccl_called(call, gpu_.stream_number(call.stream)); });
+  if (gpu_) tell_tracker([&] { trace_.nccl_called(call, gpu_.stream_number(call.stream), 0); });
 }
 
-void ProgramRecorder::note_call(const onerank_nccl_call& call) {
+void ProgramRecorder::count_call(const CollectiveLog::Key& call) {
   const std::lock_guard lock(mutex_);
+  collectives_.add(call, recorded_.is_recording());
   if (!is_of_iteration(phases_.running())) return;
-  recorded_.choice().called(phases_.iteration(),
-                            {.communicator = call.communicator,
-                             .kind = call.kind,
-                             .bytes = static_cast<int64_t>(call.bytes)});
+  recorded_.choice().called(
+      phases_.iteration(),
+      {.communicator = call.communicator, .kind = call.kind, .bytes = call.bytes});
 }
 
 void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
@@ -434,6 +441,9 @@ void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
     case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED:
       graph_has_run(event.graph);
       break;
+    case ONERANK_VIRTUAL_GPU_MARK:
+      captured_call_runs(event.captured);
+      break;
     case ONERANK_VIRTUAL_GPU_MODULE_LOAD:
       code_compiled();
       break;
@@ -441,36 +451,6 @@ void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
       break;
   }
   tell_tracker([&] { trace_.device_event(event); });
-}
-
-void ProgramRecorder::capture_began(uint64_t graph) {
-  const std::lock_guard lock(mutex_);
-  captured_steps_.capture_began(graph);
-  recorded_.choice().graph_captured(phases_.iteration());
-}
-
-void ProgramRecorder::capture_ended() {
-  const std::lock_guard lock(mutex_);
-  captured_steps_.capture_ended();
-}
-
-/// A graph may hold a whole iteration, whose backward autograd then does not run.
-void ProgramRecorder::graph_launched() {
-  backward_runs();
-  const std::lock_guard lock(mutex_);
-  recorded_.choice().graph_launched(phases_.iteration());
-}
-
-void ProgramRecorder::graph_has_run(uint64_t graph) {
-  std::optional<uint64_t> optimizer;
-  {
-    const std::lock_guard lock(mutex_);
-    optimizer = captured_steps_.optimizer_of(graph);
-  }
-  if (!optimizer) return;
-  step_started();
-  optimizer_told(*optimizer);
-  step_finished();
 }
 
 /// A kernel that no operator of PyTorch's stands for (of Triton, of an extension) may have written

@@ -123,7 +123,9 @@ class ProgramRecorder {
   void watch_gpu();
   void memory_changes(const AllocatorFollower::Entry& entry);
   void collective_called(const onerank_nccl_call& call);
-  void note_call(const onerank_nccl_call& call);
+  void count_call(const CollectiveLog::Key& call);
+  void capture_call(const onerank_nccl_call& call, const CollectiveLog::Key& key, uint64_t mark);
+  void captured_call_runs(uint64_t mark);
   void parameters_gathered(const at::RecordFunction& copy_out);
   /// Autograd runs a node, or a CUDA graph is launched.
   void backward_runs();
@@ -180,6 +182,7 @@ class ProgramRecorder {
   PeakLog peaks_{tracker_, memory_, gpu_};
   RecordedIteration recorded_{settings_.steps, tracker_, trace_, collectives_};
   CapturedSteps captured_steps_;
+  std::map<uint64_t, CollectiveLog::Key> captured_calls_;  // by their marks in graphs
   int step_depth_ = 0;
   bool step_is_captured_ = false;
   bool stopped_ = false;

@@ -238,14 +238,20 @@ void TraceRecorder::follow_graphs(const onerank_virtual_gpu_event& event) {
 }
 
 void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
-  if (is_answering) return;
   const std::lock_guard lock(mutex_);
+  if (is_answering) {
+    if (event.captured != 0) captured_[event.captured].is_of_nccl = true;
+    return;
+  }
   follow_graphs(event);
   if (event.kind == ONERANK_VIRTUAL_GPU_CAPTURED_WORK) return add_captured(event);
   if (event.kind == ONERANK_VIRTUAL_GPU_RECORD) last_record_ = static_cast<int64_t>(event.record);
   if (!recording_) return;
   const auto captured = captured_.find(event.captured);
-  if (captured != captured_.end()) captured_here = &captured->second.place;
+  if (captured != captured_.end()) {
+    if (captured->second.is_of_nccl) return;
+    captured_here = &captured->second.place;
+  }
   add_event(event);
 }
 
@@ -271,6 +277,8 @@ void TraceRecorder::add_event(const onerank_virtual_gpu_event& event) {
       return;
     case ONERANK_VIRTUAL_GPU_HOST_WAIT:
       return add_host_wait(event);
+    case ONERANK_VIRTUAL_GPU_MARK:
+      return add_mark(event);
     case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH:
     case ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED:
     case ONERANK_VIRTUAL_GPU_CAPTURE:
@@ -281,23 +289,37 @@ void TraceRecorder::add_event(const onerank_virtual_gpu_event& event) {
   }
 }
 
-void TraceRecorder::nccl_called(const onerank_nccl_call& call, int stream) {
+void TraceRecorder::nccl_called(const onerank_nccl_call& call, int stream, uint64_t mark) {
   is_answering = true;
-  if (!recording_) return;
-  const std::string_view kind = call.kind;
-  const bool is_message = kind == "send" || kind == "recv";
+  if (!recording_ && mark == 0) return;
+  const TraceWork work = nccl_work(call);
   const std::lock_guard lock(mutex_);
-  TraceWork work{.kind = is_message ? WorkKind::kMessages : WorkKind::kCollective,
-                 .name = call.kind,
-                 .dtype = call.dtype,
-                 .bytes = static_cast<int64_t>(call.bytes),
-                 .communicator = call.communicator};
-  if (is_message) {
-    work.name = "messages";
-    work.messages = {{.is_send = kind == "send", .bytes = work.bytes, .peer = call.peer}};
-  }
+  if (mark != 0) return capture_call(call, work, mark);
   if (call.group == 0) return add_work(work, stream);
   if (traced_.add_to_group(call, work)) add_launch_without_work(stream);
+}
+
+void TraceRecorder::capture_call(const onerank_nccl_call& call,
+                                 const TraceWork& work,
+                                 uint64_t mark) {
+  std::optional<NcclGroup>& own = captured_[mark].calls;
+  if (call.group == 0) {
+    own.emplace(call, work);
+    return;
+  }
+  const auto [first, is_new] = captured_groups_.try_emplace(NcclGroup::key_of(call, work), mark);
+  if (is_new) {
+    own.emplace(call, work);
+  } else {
+    captured_[first->second].calls->add(call, work);
+  }
+}
+
+/// Of a group its first call has a work.
+void TraceRecorder::add_mark(const onerank_virtual_gpu_event& event) {
+  const auto captured = captured_.find(event.captured);
+  if (captured == captured_.end() || !captured->second.calls) return;
+  add_work(captured->second.calls->work(), event.stream);
 }
 
 void TraceRecorder::nccl_answered() { is_answering = false; }

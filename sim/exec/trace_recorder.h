@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -18,6 +19,7 @@
 #include "comm_stub/nccl/nccl_control.h"
 #include "estimator/profile/trace.h"
 #include "sim/exec/kernel_arguments.h"
+#include "sim/exec/nccl_group.h"
 #include "sim/exec/traced_iteration.h"
 #include "sim/tracking/operator_call.h"
 #include "sim/tracking/run_tracker.h"
@@ -69,8 +71,9 @@ class TraceRecorder {
   void operator_finished(const at::RecordFunction& function);
   void device_event(const onerank_virtual_gpu_event& event);
   /// What the stub asks of the device between these two is no work of the program. `stream` is the
-  /// stream's number on the virtual GPU.
-  void nccl_called(const onerank_nccl_call& call, int stream);
+  /// stream's number on the virtual GPU; `mark` is that of the call in the CUDA graph that captures
+  /// the stream, or 0: it is called at each launch of the graph.
+  void nccl_called(const onerank_nccl_call& call, int stream, uint64_t mark);
   void nccl_answered();
 
   /// The devices that ran products and attention in the recorded iteration.
@@ -83,6 +86,8 @@ class TraceRecorder {
   /// A work of a CUDA graph, and where the program was when it was captured.
   struct Captured {
     std::optional<estimator::TraceWork> work;  ///< of a kernel
+    std::optional<NcclGroup> calls;            ///< of a mark
+    bool is_of_nccl = false;                   ///< the stub asked for it
     Place place;
   };
 
@@ -93,6 +98,8 @@ class TraceRecorder {
   void add_captured(const onerank_virtual_gpu_event& event);
   void add_product(const onerank_virtual_gpu_event& event);
   void add_copy(const onerank_virtual_gpu_event& event);
+  void add_mark(const onerank_virtual_gpu_event& event);
+  void capture_call(const onerank_nccl_call& call, const estimator::TraceWork& work, uint64_t mark);
   void add_host_wait(const onerank_virtual_gpu_event& event);
   void add_event(const onerank_virtual_gpu_event& event);
   void follow_graphs(const onerank_virtual_gpu_event& event);
@@ -109,7 +116,8 @@ class TraceRecorder {
   KernelArguments arguments_;
   std::unordered_map<const char*, std::string> kernel_names_;
   std::set<int64_t> product_devices_;
-  std::unordered_map<uint64_t, Captured> captured_;  // by the number of the work
+  std::unordered_map<uint64_t, Captured> captured_;     // by the number of the work
+  std::map<NcclGroup::Key, uint64_t> captured_groups_;  // marks of their first calls
 };
 
 }  // namespace sim

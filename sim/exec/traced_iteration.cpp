@@ -57,16 +57,13 @@ int64_t TracedIteration::number_of(const TraceWork& work) {
 }
 
 bool TracedIteration::add_to_group(const onerank_nccl_call& call, const TraceWork& work) {
-  const auto [place, is_new] = groups_.try_emplace({call.group, call.communicator, work.name});
+  const auto [place, is_new] = groups_.try_emplace(NcclGroup::key_of(call, work));
   Group& group = place->second;
   if (is_new) {
-    group = {.event = events_.size(), .work = work, .ranks = call.size, .roots = {}};
+    group = {.event = events_.size(), .calls = {call, work}};
   } else {
-    group.work.bytes += work.bytes;
-    const auto& added = work.messages;
-    group.work.messages.insert(group.work.messages.end(), added.begin(), added.end());
+    group.calls.add(call, work);
   }
-  group.roots.insert(call.peer);
   return is_new;
 }
 
@@ -78,14 +75,6 @@ void TracedIteration::model_reads(uint64_t model, int64_t integers) {
 
 void TracedIteration::range_started(std::string_view name) {
   ranges_.push_back({.event = static_cast<int64_t>(events_.size()), .name = std::string(name)});
-}
-
-TraceWork TracedIteration::joined(const Group& group) {
-  TraceWork work = group.work;
-  const bool is_from_all =
-      group.ranks > 1 && group.roots.size() == static_cast<size_t>(group.ranks);
-  if (work.name == "broadcast" && is_from_all) work.name = "all_gather";
-  return work;
 }
 
 /// By the virtual GPU's numbers: those of the trace from 0 on, and below 0 the same ones of the
@@ -106,7 +95,7 @@ std::map<int64_t, int64_t> TracedIteration::places_of_records() const {
 
 /// Groups that may have grown, and operators that have not ended.
 void TracedIteration::number_last_works() {
-  for (const auto& [key, group] : groups_) is_work(group.event, joined(group));
+  for (const auto& [key, group] : groups_) is_work(group.event, group.calls.work());
   for (TracedEvent& event : events_) {
     if (event.kind != TraceEventKind::kLaunch || event.item >= 0) continue;
     event.item = number_of({.kind = estimator::WorkKind::kKernel,

@@ -4,15 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "comm_stub/nccl/nccl_control.h"
 #include "estimator/profile/trace.h"
+#include "sim/exec/nccl_group.h"
 #include "sim/tracking/run_tracker.h"
 
 namespace sim {
@@ -59,16 +58,10 @@ class TracedIteration {
   std::optional<estimator::Trace> trace(const RunTracker& tracker) const;
 
  private:
-  /// The messages of one NCCL group over one communicator, or its collectives of one kind: NCCL
-  /// launches them as one (NCCL User Guide, "Group Calls", "Aggregated Operations").
   struct Group {
     std::size_t event = 0;
-    estimator::TraceWork work;
-    int ranks = 0;        ///< of the communicator
-    std::set<int> roots;  ///< of its calls; -1: none
+    NcclGroup calls;
   };
-  /// Broadcasts from every rank are how torch gathers tensors of different sizes.
-  static estimator::TraceWork joined(const Group& group);
   void number_last_works();
   std::map<int64_t, int64_t> places_of_records() const;
   estimator::Trace whole_trace(const RunTracker& tracker) const;
@@ -81,12 +74,12 @@ class TracedIteration {
   int64_t end_record_ = 0;
   bool differentiates_backward_ = false;
   std::vector<TracedEvent> events_;
-  std::vector<estimator::TraceRange> ranges_;  // by places in `events_`
+  std::vector<estimator::TraceRange> ranges_;      // by places in `events_`
   std::vector<estimator::TraceWork> works_;
-  std::map<std::string, int64_t> numbers_;                          // of works, by their text
-  std::map<std::tuple<uint64_t, int, std::string>, Group> groups_;  // by communicator and kind
-  std::map<uint64_t, int64_t> models_;                              // numbers, by address
-  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;           // calls, by model and integers
+  std::map<std::string, int64_t> numbers_;  // of works, by their text
+  std::map<NcclGroup::Key, Group> groups_;
+  std::map<uint64_t, int64_t> models_;                     // numbers, by address
+  std::map<std::pair<int64_t, int64_t>, int64_t> inputs_;  // calls, by model and integers
 };
 
 }  // namespace sim

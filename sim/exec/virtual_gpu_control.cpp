@@ -22,6 +22,7 @@ VirtualGpu find_virtual_gpu(uint64_t largest_bytes) {
   gpu.set_event_sink = ONERANK_FIND_CONTROL(onerank_virtual_gpu_set_event_sink);
   gpu.ask_for_arguments = ONERANK_FIND_CONTROL(onerank_virtual_gpu_ask_for_arguments);
   gpu.stream_number = ONERANK_FIND_CONTROL(onerank_virtual_gpu_stream_number);
+  gpu.capture_mark = ONERANK_FIND_CONTROL(onerank_virtual_gpu_capture_mark);
   gpu.visit_kernels = ONERANK_FIND_CONTROL(onerank_virtual_gpu_visit_kernels);
   gpu.visit_gemms = ONERANK_FIND_CONTROL(onerank_virtual_gpu_visit_gemms);
   return gpu;

@@ -85,6 +85,7 @@ enum onerank_virtual_gpu_event_kind {
   ONERANK_VIRTUAL_GPU_CAPTURED,        ///< the capture has ended
   /// A work is captured, which has this event's fields but for its kind: it runs with its graph.
   ONERANK_VIRTUAL_GPU_CAPTURED_WORK,
+  ONERANK_VIRTUAL_GPU_MARK,         ///< of a graph; see onerank_virtual_gpu_capture_mark()
   ONERANK_VIRTUAL_GPU_MODULE_LOAD,  ///< the driver loads kernels that were compiled at run time
 };
 
@@ -181,6 +182,11 @@ void onerank_virtual_gpu_ask_for_arguments(int (*are_wanted)(void* context), voi
 /// The number by which events call this stream (a cudaStream_t). A default stream has the number of
 /// its device; others follow in the order in which they were made, and may be used again.
 int onerank_virtual_gpu_stream_number(void* stream);
+
+/// If this stream (a cudaStream_t) is being captured, adds a mark to its graph, which is told at
+/// each launch of the graph where it stands among the works, and returns its number, which is
+/// counted with theirs; else 0.
+uint64_t onerank_virtual_gpu_capture_mark(void* stream);
 
 /// Calls `visit` for every kernel that was launched, in no particular order. `name` is mangled.
 void onerank_virtual_gpu_visit_kernels(

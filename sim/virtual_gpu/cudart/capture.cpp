@@ -1,5 +1,8 @@
 #include "sim/virtual_gpu/cudart/capture.h"
 
+#include <algorithm>
+#include <atomic>
+#include <map>
 #include <utility>
 
 #include "sim/virtual_gpu/cudart/device.h"
@@ -7,15 +10,42 @@
 namespace virtual_gpu {
 namespace {
 
+/// Whether it only orders the works of streams, or tells where something else is in them.
+bool is_no_work(const Event& event) {
+  return event.kind == ONERANK_VIRTUAL_GPU_RECORD ||
+         event.kind == ONERANK_VIRTUAL_GPU_STREAM_WAIT || event.kind == ONERANK_VIRTUAL_GPU_MARK;
+}
+
 void run_now(const Work& work, CUstream_st* stream) {
-  add_work(stream);
+  if (!is_no_work(work.event)) add_work(stream);
   if (work.kernel != nullptr) kernels().count_launch(*work.kernel);
   if (work.gemm) work_log().count_gemm(*work.gemm);
   Event event = work.event;
-  event.stream = sequence_of(stream);
+  event.stream = work.branch.value_or(sequence_of(stream));
   work_log().tell(event);
   if (work.effect) work.effect();
 }
+
+/// The points of a graph are records of their own in each launch.
+class LaunchedPoints {
+ public:
+  void run(Work work, CUstream_st* stream) {
+    const uint64_t point = work.event.record;
+    if (work.event.kind == ONERANK_VIRTUAL_GPU_RECORD) {
+      records_[point] = run_record(std::move(work), stream);
+      return;
+    }
+    if (work.event.kind == ONERANK_VIRTUAL_GPU_STREAM_WAIT) {
+      const auto record = records_.find(point);
+      if (record == records_.end()) return;  // of an older capture
+      work.event.record = record->second;
+    }
+    run_work(work, stream);
+  }
+
+ private:
+  std::map<uint64_t, uint64_t> records_;  // by point
+};
 
 }  // namespace
 
@@ -25,13 +55,23 @@ Capture& capture() {
 }
 
 void run_work(const Work& work, CUstream_st* stream) {
-  if (!capture().keep(work, stream)) run_now(work, stream);
+  if (capture().keep(work, stream) == 0) run_now(work, stream);
+}
+
+uint64_t run_record(Work work, CUstream_st* stream) {
+  static std::atomic<uint64_t> records{0}, points{0};
+  const bool is_captured = capture().id_of(stream) != 0;
+  work.event.kind = ONERANK_VIRTUAL_GPU_RECORD;
+  work.event.record = is_captured ? ++points : ++records;
+  run_work(work, stream);
+  return work.event.record;
 }
 
 void run_graph(const CapturedGraph& graph, CUstream_st* stream) {
   const int number = sequence_of(stream);
   work_log().tell({.kind = ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH, .stream = number, .graph = graph.id});
-  for (const CapturedWork& captured : graph.works) run_work(captured.to_run(), stream);
+  LaunchedPoints points;
+  for (const CapturedWork& captured : graph.works) points.run(captured.to_run(), stream);
   for (const MemoryPart& part : graph.written) shadow().forget(part.address, part.bytes);
   work_log().tell(
       {.kind = ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED, .stream = number, .graph = graph.id});
@@ -54,6 +94,12 @@ Work CapturedWork::to_run() const {
   own.event.product = product ? &*product : nullptr;
   own.event.attention = attention ? &*attention : nullptr;
   return own;
+}
+
+size_t CapturedGraph::nodes() const {
+  return static_cast<size_t>(std::count_if(works.begin(), works.end(), [](const auto& captured) {
+    return !is_no_work(captured.work.event);
+  }));
 }
 
 bool Capture::begin(CUstream_st* origin) {
@@ -107,19 +153,22 @@ void Capture::invalidate() {
   is_valid_ = false;
 }
 
-bool Capture::keep(const Work& work, CUstream_st* stream) {
-  if (!is_active_) return false;
+uint64_t Capture::keep(const Work& work, CUstream_st* stream) {
+  if (!is_active_) return 0;
+  const int number = sequence_of(stream);
   Event event = work.event;
   {
     const std::lock_guard lock(mutex_);
-    if (streams_.count(sequence_of(stream)) == 0) return false;
+    if (streams_.count(number) == 0) return 0;
     event.captured = ++works_;
-    graph_.works.emplace_back(work).work.event.captured = event.captured;
+    Work& kept = graph_.works.emplace_back(work).work;
+    kept.event.captured = event.captured;
+    if (!kept.branch && number != origin_) kept.branch = number;
   }
   event.kind = ONERANK_VIRTUAL_GPU_CAPTURED_WORK;
-  event.stream = sequence_of(stream);
+  event.stream = number;
   work_log().tell(event);
-  return true;
+  return event.captured;
 }
 
 void Capture::values_change(uint64_t address, uint64_t bytes) {

@@ -14,8 +14,9 @@
 #include "sim/virtual_gpu/cudart/work_log.h"
 
 /// Work of streams, and its capture into CUDA graphs. Captured work does nothing until its graph is
-/// launched; each launch counts and tells it again, in the stream of the launch and one after the
-/// other.
+/// launched; each launch counts and tells it again. What was captured from the stream in which the
+/// capture began is told in the stream of the launch, the rest in the streams from which it was
+/// captured, with the records and waits by which these hang together.
 namespace virtual_gpu {
 
 /// What a stream is given to do.
@@ -23,11 +24,16 @@ struct Work {
   Event event;                    ///< its stream is set when it runs
   Kernel* kernel = nullptr;       ///< to count, if it is one
   std::optional<GemmShape> gemm;  ///< to count, if it is one
+  std::optional<int> branch;      ///< number of the stream that is told instead of its own
   std::function<void()> effect;   ///< on values that are known; may be empty
 };
 
 /// Runs the work, or keeps it if the stream is captured.
 void run_work(const Work& work, CUstream_st* stream);
+
+/// Records a point in the stream, and returns its number: of a record, or of a point in the capture
+/// if the stream is captured.
+uint64_t run_record(Work work, CUstream_st* stream);
 
 /// A work with copies of what its event points to.
 struct CapturedWork {
@@ -53,6 +59,8 @@ struct CapturedGraph {
   std::vector<CapturedWork> works;
   /// What was written while it was captured: after each launch it holds something else.
   std::vector<MemoryPart> written;
+
+  size_t nodes() const;
 };
 
 /// The capture of the process: there is one at a time. Thread-safe.
@@ -70,8 +78,9 @@ class Capture {
   /// The program did what a capture does not allow.
   void invalidate();
 
-  /// Keeps the work if the stream is captured.
-  bool keep(const Work& work, CUstream_st* stream);
+  /// Keeps the work if the stream is captured. Returns its number among all that were ever kept; 0
+  /// if it is not.
+  uint64_t keep(const Work& work, CUstream_st* stream);
   /// The known values of this memory have changed, by an operator of the program.
   void values_change(uint64_t address, uint64_t bytes);
 

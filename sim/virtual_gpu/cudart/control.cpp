@@ -99,6 +99,11 @@ int onerank_virtual_gpu_stream_number(void* stream) {
   return virtual_gpu::sequence_of(static_cast<CUstream_st*>(stream));
 }
 
+uint64_t onerank_virtual_gpu_capture_mark(void* stream) {
+  return capture().keep({.event = {.kind = ONERANK_VIRTUAL_GPU_MARK}},
+                        static_cast<CUstream_st*>(stream));
+}
+
 void onerank_virtual_gpu_visit_kernels(void (*visit)(const char*, uint64_t, void*), void* context) {
   kernels().visit(
       [=](const virtual_gpu::Kernel& kernel) { visit(kernel.name, kernel.launches, context); });

@@ -38,14 +38,14 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
   if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
-  static std::atomic<uint64_t> records{0};
   event->capture = virtual_gpu::capture().id_of(stream);
-  if (event->capture != 0) return cudaSuccess;
+  if (event->capture != 0) {
+    event->point = virtual_gpu::run_record({}, stream);
+    return cudaSuccess;
+  }
   device()->timeline.record(sequence_of(stream), event->before);
   event->is_recorded = true;
-  event->record = ++records;
-  virtual_gpu::work_log().tell(
-      {.kind = ONERANK_VIRTUAL_GPU_RECORD, .stream = sequence_of(stream), .record = event->record});
+  event->record = virtual_gpu::run_record({}, stream);
   return cudaSuccess;
 }
 

@@ -62,7 +62,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   if (nodes != nullptr) return remember(cudaErrorNotSupported);
-  *count = graph->captured->works.size();
+  *count = graph->captured->nodes();
   return cudaSuccess;
 }
 

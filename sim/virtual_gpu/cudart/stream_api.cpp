@@ -127,6 +127,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (event == nullptr) return remember(cudaErrorInvalidResourceHandle);
   if (event->capture != 0) {
     virtual_gpu::capture().join(stream);
+    virtual_gpu::capture().keep(
+        {.event = {.kind = ONERANK_VIRTUAL_GPU_STREAM_WAIT, .record = event->point}}, stream);
     return cudaSuccess;
   }
   if (event->record != 0) {

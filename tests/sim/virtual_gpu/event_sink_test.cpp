@@ -40,6 +40,8 @@ const char* name_of(onerank_virtual_gpu_event_kind kind) {
       return "captured";
     case ONERANK_VIRTUAL_GPU_CAPTURED_WORK:
       return "captured work";
+    case ONERANK_VIRTUAL_GPU_MARK:
+      return "mark";
     case ONERANK_VIRTUAL_GPU_MODULE_LOAD:
       return "module load";
   }

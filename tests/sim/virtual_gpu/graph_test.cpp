@@ -40,13 +40,14 @@ class Graph : public testing::Test {
     ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaSuccess);
   }
   /// Ends the capture and launches its graph.
-  void launch_captured(int times) {
+  void launch_captured(int times) { launch_captured_in(other_, times); }
+  void launch_captured_in(cudaStream_t stream, int times) {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t executable = nullptr;
     ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
     ASSERT_EQ(cudaGraphInstantiateWithFlags(&executable, graph, 0), cudaSuccess);
     ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
-    for (int i = 0; i < times; ++i) ASSERT_EQ(cudaGraphLaunch(executable, other_), cudaSuccess);
+    for (int i = 0; i < times; ++i) ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
     ASSERT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
   }
 
@@ -111,6 +112,64 @@ TEST_F(Graph, CapturesStreamsThatWaitForTheCapturedOne) {
   EXPECT_EQ(onerank_virtual_gpu_kernel_launches(), before);
   launch_captured(1);
   EXPECT_EQ(onerank_virtual_gpu_kernel_launches(), before + 1);
+}
+
+// What is captured from a stream that joins is told in it, and the points by which it hangs
+// together are records of their own at each launch.
+TEST_F(Graph, TellsTheWorkOfOtherStreamsInThese) {
+  static std::vector<onerank_virtual_gpu_event> told;
+  begin();
+  cudaEventRecord(event_, stream_);
+  cudaStreamWaitEvent(other_, event_, 0);
+  launch(other_);
+  const uint64_t mark = onerank_virtual_gpu_capture_mark(other_);
+  EXPECT_NE(mark, 0u);
+  cudaEventRecord(event_, other_);
+  cudaStreamWaitEvent(stream_, event_, 0);
+  cudaStream_t launching = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&launching, cudaStreamNonBlocking), cudaSuccess);
+  EXPECT_EQ(onerank_virtual_gpu_capture_mark(launching), 0u) << "it is not captured";
+  const int origin = onerank_virtual_gpu_stream_number(launching);
+  const int branch = onerank_virtual_gpu_stream_number(other_);
+  told.clear();
+  onerank_virtual_gpu_set_event_sink(
+      [](const onerank_virtual_gpu_event* event, void*) { told.push_back(*event); }, nullptr);
+  launch_captured_in(launching, 2);
+  const auto expect_launch = [&](const onerank_virtual_gpu_event* event) {
+    EXPECT_EQ(event[0].kind, ONERANK_VIRTUAL_GPU_GRAPH_LAUNCH);
+    EXPECT_EQ(event[1].kind, ONERANK_VIRTUAL_GPU_RECORD);
+    EXPECT_EQ(event[1].stream, origin);
+    EXPECT_EQ(event[2].kind, ONERANK_VIRTUAL_GPU_STREAM_WAIT);
+    EXPECT_EQ(event[2].stream, branch);
+    EXPECT_EQ(event[2].record, event[1].record);
+    EXPECT_EQ(event[3].kind, ONERANK_VIRTUAL_GPU_KERNEL);
+    EXPECT_EQ(event[3].stream, branch);
+    EXPECT_EQ(event[4].kind, ONERANK_VIRTUAL_GPU_MARK);
+    EXPECT_EQ(event[4].captured, mark);
+    EXPECT_EQ(event[5].kind, ONERANK_VIRTUAL_GPU_RECORD);
+    EXPECT_EQ(event[6].kind, ONERANK_VIRTUAL_GPU_STREAM_WAIT);
+    EXPECT_EQ(event[6].stream, origin);
+    EXPECT_EQ(event[6].record, event[5].record);
+    EXPECT_EQ(event[7].kind, ONERANK_VIRTUAL_GPU_GRAPH_LAUNCHED);
+  };
+  constexpr size_t kOfLaunch = 8;
+  ASSERT_EQ(told.size(), 1 + 2 * kOfLaunch);
+  expect_launch(&told[1]);
+  expect_launch(&told[1 + kOfLaunch]);
+  EXPECT_EQ(told[1 + kOfLaunch + 1].record, told[6].record + 1);
+  cudaStreamDestroy(launching);
+}
+
+// An event is no node of a graph.
+TEST_F(Graph, HasTheWorksAsNodes) {
+  begin();
+  cudaEventRecord(event_, stream_);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  size_t nodes = 1;
+  EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), cudaSuccess);
+  EXPECT_EQ(nodes, 0u);
+  cudaGraphDestroy(graph);
 }
 
 TEST_F(Graph, DoesNotLetTheHostWaitForWhatIsCaptured) {
