@@ -34,7 +34,7 @@ ProgramFlops program_flops(const RankProfile& profile) {
     const auto direction = static_cast<Direction>(launch.direction);
     flops.executed += work.flops;
     is_compiled = is_compiled || is_of_compiler(work);
-    if (direction == Direction::kForward) {
+    if (direction == Direction::kForward && !launch.is_evaluation) {
       forward += work.flops;
       largest = std::max(largest, work.flops);
     }

@@ -8,7 +8,8 @@ namespace estimator {
 struct ProgramFlops {
   double executed = 0;  ///< as they were run
   /// Those of the model: forward, and at most twice as many in backward, because a product has two
-  /// gradients. A backward that is differentiated itself counts whole.
+  /// gradients. A backward that is differentiated itself counts whole, an evaluation (a call
+  /// without gradients of a module that is trained) not at all.
   double model = 0;
   /// False if the rank runs compiled code and not all gradients: what its backward runs again can't
   /// be told from what it computes. One product may lack: the model's input needs no gradient.

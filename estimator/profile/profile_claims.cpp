@@ -262,6 +262,21 @@ void check_events(const Trace& trace, Claims& claims) {
   claims.equal(trace.records, records, "trace.records", "the events record another number");
 }
 
+void check_evaluations(const Trace& trace, Claims& claims) {
+  int64_t end = 0;
+  for (std::size_t i = 0; i < trace.evaluations.size(); ++i) {
+    const TraceCall& call = trace.evaluations[i];
+    const std::string path = fmt::format("trace.evaluations[{}]", i);
+    claims.at_most(end, call.begin, path + ".begin", "a call begins before the one before it ends");
+    claims.at_most(call.begin, call.end, path + ".end", "a call ends before it begins");
+    end = call.end;
+  }
+  claims.at_most(end,
+                 static_cast<int64_t>(trace.events.kind.size()),
+                 "trace.evaluations",
+                 "a call ends behind the last event");
+}
+
 void check_trace(const RankProfile& profile, Claims& claims) {
   const std::vector<CommunicatorRecord> none;
   const auto& communicators = profile.program ? profile.program->communicators : none;
@@ -269,6 +284,7 @@ void check_trace(const RankProfile& profile, Claims& claims) {
     check_work(profile.trace->works[i], fmt::format("trace.works[{}]", i), communicators, claims);
   }
   check_events(*profile.trace, claims);
+  check_evaluations(*profile.trace, claims);
 }
 
 }  // namespace

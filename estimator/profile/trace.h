@@ -222,7 +222,8 @@ void visit_fields(Visitor& visit, TraceEvents& events) {
 struct TraceLaunch {
   int64_t item = 0;  ///< place of the work among the distinct works
   int64_t module = 0;
-  int64_t direction = 0;  ///< of enum Direction, see rank_profile.h
+  int64_t direction = 0;       ///< of enum Direction, see rank_profile.h
+  bool is_evaluation = false;  ///< see Trace::evaluations
 };
 
 /// Calls of an outermost module, to train, with integers in two dims or more, such as the tokens of
@@ -250,6 +251,17 @@ void visit_fields(Visitor& visit, TraceRange& range) {
   visit("name", range.name, "of the range");
 }
 
+/// A call, by numbers of events.
+struct TraceCall {
+  int64_t begin = 0;
+  int64_t end = 0;  ///< behind its last event
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TraceCall& call) {
+  visit("begin", call.begin, {"number of its first event", kCount});
+  visit("end", call.end, {"number of the event behind its last one", kCount});
+}
+
 struct Trace {
   int64_t iteration = 0;
   int64_t records = 0;                   ///< events that were recorded in the iteration
@@ -258,6 +270,8 @@ struct Trace {
   std::vector<TraceWork> works;
   std::vector<TraceInput> inputs;
   std::vector<TraceRange> ranges;  ///< that fully_shard opened
+  /// Calls of an outermost module that is trained, without gradients, one after the other.
+  std::vector<TraceCall> evaluations;
   TraceEvents events;
 
   const TraceWork& work_of(const TraceLaunch& launch) const {
@@ -266,9 +280,13 @@ struct Trace {
   /// In the order in which the host asked for them.
   std::vector<TraceLaunch> launches() const {
     std::vector<TraceLaunch> found;
+    auto call = evaluations.begin();
     for (std::size_t i = 0; i < events.kind.size(); ++i) {
       if (events.kind[i] != static_cast<int64_t>(TraceEventKind::kLaunch)) continue;
-      found.push_back({events.item[i], events.module[i], events.direction[i]});
+      const auto event = static_cast<int64_t>(i);
+      while (call != evaluations.end() && call->end <= event) ++call;
+      const bool is_evaluation = call != evaluations.end() && call->begin <= event;
+      found.push_back({events.item[i], events.module[i], events.direction[i], is_evaluation});
     }
     return found;
   }
@@ -284,6 +302,9 @@ void visit_fields(Visitor& visit, Trace& trace) {
   visit("works", trace.works, "distinct works");
   visit("inputs", trace.inputs, "integers on which the program trained its modules");
   visit("ranges", trace.ranges, "that fully_shard opened for profilers, in their order");
+  visit("evaluations",
+        trace.evaluations,
+        "calls without gradients of an outermost module that is trained, in their order");
   visit("events", trace.events, "in the order in which the host asked for them");
 }
 

@@ -169,6 +169,14 @@ void onerank_exec_model_reads(uint64_t model, int64_t integers) {
   if (recorder != nullptr) recorder->model_reads(model, integers);
 }
 
+void onerank_exec_evaluation_starts() {
+  if (recorder != nullptr) recorder->evaluation_started();
+}
+
+void onerank_exec_evaluation_ends() {
+  if (recorder != nullptr) recorder->evaluation_finished();
+}
+
 void onerank_exec_host_updated(int64_t bytes, int is_fused) {
   if (recorder != nullptr) recorder->host_updated(bytes, is_fused != 0);
 }

@@ -84,6 +84,8 @@ class ProgramRecorder {
   void tensor_holds(uint64_t address, int64_t bytes, const void* values);
   void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
   void model_reads(uint64_t model, int64_t integers);
+  void evaluation_started() { trace_.evaluation_started(); }
+  void evaluation_finished() { trace_.evaluation_finished(); }
   void host_updated(int64_t bytes, bool is_fused);
   /// The process group has this rank and world size.
   void rank_told(int64_t rank, int64_t world_size);

@@ -69,6 +69,9 @@ void onerank_exec_own_work_ends();
 /// An outermost module, the one at this address, is called to train on a tensor of so many
 /// integers; 0: it is given none.
 void onerank_exec_model_reads(uint64_t model, int64_t integers);
+/// An outermost module that is trained is called without gradients, and the call ends.
+void onerank_exec_evaluation_starts();
+void onerank_exec_evaluation_ends();
 /// A step of an optimizer has moved so many bytes of the host's memory; `is_fused`: in one pass
 /// over its tensors.
 void onerank_exec_host_updated(int64_t bytes, int is_fused);

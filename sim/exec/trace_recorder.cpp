@@ -139,6 +139,17 @@ void TraceRecorder::model_reads(uint64_t model, int64_t integers) {
   traced_.model_reads(model, integers);
 }
 
+void TraceRecorder::evaluation_started() {
+  if (!recording_) return;
+  const std::lock_guard lock(mutex_);
+  traced_.evaluation_started();
+}
+
+void TraceRecorder::evaluation_finished() {
+  const std::lock_guard lock(mutex_);
+  traced_.evaluation_finished();
+}
+
 void TraceRecorder::backward_is_differentiated() {
   if (!recording_) return;
   const std::lock_guard lock(mutex_);

@@ -57,6 +57,10 @@ class TraceRecorder {
   /// The outermost module at `model` is called to train on a tensor of so many integers.
   void model_reads(uint64_t model, int64_t integers);
 
+  /// An outermost module that is trained is called without gradients; the call ends.
+  void evaluation_started();
+  void evaluation_finished();
+
   /// A backward makes a graph of its own.
   void backward_is_differentiated();
 

@@ -1,5 +1,7 @@
 #include "sim/exec/traced_iteration.h"
 
+#include <utility>
+
 #include "estimator/base/fields.h"
 
 namespace sim {
@@ -73,6 +75,18 @@ void TracedIteration::model_reads(uint64_t model, int64_t integers) {
   ++inputs_[{number, integers}];
 }
 
+void TracedIteration::evaluation_started() {
+  const auto here = static_cast<int64_t>(events_.size());
+  evaluations_.push_back({.begin = here, .end = here});
+  is_evaluating_ = true;
+}
+
+void TracedIteration::evaluation_finished() {
+  if (std::exchange(is_evaluating_, false)) {
+    evaluations_.back().end = static_cast<int64_t>(events_.size());
+  }
+}
+
 void TracedIteration::range_started(std::string_view name) {
   ranges_.push_back({.event = static_cast<int64_t>(events_.size()), .name = std::string(name)});
 }
@@ -111,18 +125,26 @@ std::optional<Trace> TracedIteration::trace(const RunTracker& tracker) const {
   return whole.whole_trace(tracker);
 }
 
+/// Ranges behind the last event hold nothing.
+void TracedIteration::place_calls(const std::vector<int64_t>& places, Trace& trace) const {
+  const auto place_of = [&](int64_t event) { return places[static_cast<std::size_t>(event)]; };
+  for (const estimator::TraceRange& range : ranges_) {
+    if (range.event == static_cast<int64_t>(events_.size())) continue;
+    trace.ranges.push_back({.event = place_of(range.event), .name = range.name});
+  }
+  for (const estimator::TraceCall& call : evaluations_) {
+    trace.evaluations.push_back({.begin = place_of(call.begin), .end = place_of(call.end)});
+  }
+}
+
 Trace TracedIteration::whole_trace(const RunTracker& tracker) const {
   Trace trace{
       .iteration = number_, .differentiates_backward = differentiates_backward_, .works = works_};
   const std::map<int64_t, int64_t> records = places_of_records();
   std::map<ModuleId, int64_t> modules;
-  auto range = ranges_.begin();
-  for (std::size_t i = 0; i < events_.size(); ++i) {
-    TracedEvent event = events_[i];
-    for (; range != ranges_.end() && range->event == static_cast<int64_t>(i); ++range) {
-      const auto place = static_cast<int64_t>(trace.events.kind.size());
-      trace.ranges.push_back({.event = place, .name = range->name});
-    }
+  std::vector<int64_t> places;  // in the trace, by places in `events_`
+  for (TracedEvent event : events_) {
+    places.push_back(static_cast<int64_t>(trace.events.kind.size()));
     if (names_record(event.kind)) {
       const auto place = records.find(event.item);
       if (place == records.end()) continue;  // it is older, and over
@@ -134,6 +156,8 @@ Trace TracedIteration::whole_trace(const RunTracker& tracker) const {
     if (is_new) trace.modules.push_back(module_path(tracker, event.place.module));
     append(event, module->second, trace.events);
   }
+  places.push_back(static_cast<int64_t>(trace.events.kind.size()));
+  place_calls(places, trace);
   for (const auto& [input, calls] : inputs_) {
     trace.inputs.push_back({.model = input.first, .integers = input.second, .calls = calls});
   }

@@ -51,6 +51,9 @@ class TracedIteration {
   /// The outermost module at `model` is called to train on a tensor of so many integers.
   void model_reads(uint64_t model, int64_t integers);
   void backward_is_differentiated() { differentiates_backward_ = true; }
+  /// An outermost module that is trained is called without gradients; the call ends.
+  void evaluation_started();
+  void evaluation_finished();
   /// `name` begins before the next event.
   void range_started(std::string_view name);
 
@@ -65,6 +68,8 @@ class TracedIteration {
   void number_last_works();
   std::map<int64_t, int64_t> places_of_records() const;
   estimator::Trace whole_trace(const RunTracker& tracker) const;
+  /// Of `ranges_` and `evaluations_`.
+  void place_calls(const std::vector<int64_t>& places, estimator::Trace& trace) const;
 
   bool is_recording_ = false;
   bool is_complete_ = false;
@@ -75,6 +80,8 @@ class TracedIteration {
   bool differentiates_backward_ = false;
   std::vector<TracedEvent> events_;
   std::vector<estimator::TraceRange> ranges_;      // by places in `events_`
+  std::vector<estimator::TraceCall> evaluations_;  // by places in `events_`
+  bool is_evaluating_ = false;
   std::vector<estimator::TraceWork> works_;
   std::map<std::string, int64_t> numbers_;  // of works, by their text
   std::map<NcclGroup::Key, Group> groups_;

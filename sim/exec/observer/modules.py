@@ -84,14 +84,23 @@ class Modules:
             path = self._add_root(module)
         if path is None:
             path = self._add(module, around[-1])  # it was made while its parent ran
-        if not around and module in self.parameters.roots and torch.is_grad_enabled():
-            self.recorder.model_reads(id(module), integers_given(arguments))
+        if not around and module in self.parameters.roots:
+            self._begin_outermost(module, arguments)
         around.append(path)
         self.recorder.enter_module(path)
 
     def _after_call(self):
-        self._thread.paths.pop()
+        around = self._thread.paths
+        around.pop()
         self.recorder.leave_module()
+        if not around:
+            self.recorder.evaluation_ends()
+
+    def _begin_outermost(self, module, arguments):
+        if torch.is_grad_enabled():
+            self.recorder.model_reads(id(module), integers_given(arguments))
+        elif any(parameter.requires_grad for parameter in module.parameters()):
+            self.recorder.evaluation_starts()
 
     def _add_root(self, root):
         for path, module in root.named_modules():

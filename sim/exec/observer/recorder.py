@@ -11,6 +11,8 @@ ARGUMENTS = {
     "closure_starts": (),
     "compiles": (),
     "enter_module": (c_char_p,),
+    "evaluation_ends": (),
+    "evaluation_starts": (),
     "host_updated": (c_int64, c_int),
     "is_rank": (c_int64, c_int64),
     "kernel_loops": (c_void_p, c_int64),

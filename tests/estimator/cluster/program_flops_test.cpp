@@ -19,6 +19,11 @@ class ProgramFlopsTest : public testing::Test {
     add({.name = name, .bytes_source = BytesSource::kParameters}, Direction::kForward);
   }
   void compiled_kernel() { kernel("triton_poi_fused_add_0"); }
+  /// Of what was added last.
+  void evaluate() {
+    const auto end = static_cast<int64_t>(rank_.profile.trace->events.kind.size());
+    rank_.profile.trace->evaluations.push_back({.begin = end - 1, .end = end});
+  }
   void differentiate_backward() { rank_.profile.trace->differentiates_backward = true; }
   ProgramFlops flops() const { return program_flops(rank_.profile); }
 
@@ -47,6 +52,17 @@ TEST_F(ProgramFlopsTest, OfTheModelAreAtMostTwoProductsInBackwardForEachInForwar
   compiled_kernel();
   EXPECT_EQ(flops().model, 300);
   EXPECT_TRUE(flops().is_model_known);
+}
+
+TEST_F(ProgramFlopsTest, OfTheModelLeaveOutEvaluations) {
+  product(Direction::kForward, 100);
+  evaluate();
+  product(Direction::kForward, 100);
+  product(Direction::kBackward, 200);
+  product(Direction::kForward, 100);
+  evaluate();
+  EXPECT_EQ(flops().executed, 500);
+  EXPECT_EQ(flops().model, 300);
 }
 
 // FlashAttention-2's backward: five products, of which query x key was computed before.

@@ -1,4 +1,5 @@
-// The parts of an iteration that no program announces: what follows a backward, and what a CUDA graph does again.
+// The parts of an iteration that no program announces: what follows a backward, evaluations, and
+// what a CUDA graph does again.
 
 #include <algorithm>
 #include <string>
@@ -57,14 +58,24 @@ TEST_F(ExecParts, WhatFollowsABackwardIsNoForward) {
     EXPECT_THAT(between, SizeIs(testing::Ge(3 + 3 + 1 + 1))) << kind;
     EXPECT_THAT(between, Each(Direction::kReduceGradients)) << kind;
     const auto products = directions(trace, [&](const TraceLaunch& launch) {
-      return trace.work_of(launch).kind == WorkKind::kProduct;
+      return trace.work_of(launch).kind == WorkKind::kProduct && !launch.is_evaluation;
     });
     const auto forward = std::count(products.begin(), products.end(), Direction::kForward);
     const auto backward = std::count(products.begin(), products.end(), Direction::kBackward);
-    EXPECT_EQ(forward, kind == std::string("modules") ? 2 + 2 + 2 * 2 : 2 * 2) << kind;
+    EXPECT_EQ(forward, kind == std::string("modules") ? 2 + 2 * 2 : 2 * 2) << kind;
     EXPECT_EQ(backward, 2 * 4) << kind;
     EXPECT_THAT(products, SizeIs(forward + backward)) << kind;
   }
+}
+
+// The frozen model is a part of the training.
+TEST_F(ExecParts, ATrainedModelWithoutGradientsIsEvaluated) {
+  const Trace trace = of_gradients({});
+  const auto evaluated = directions(trace, [&](const TraceLaunch& launch) {
+    return launch.is_evaluation && trace.work_of(launch).kind == WorkKind::kProduct;
+  });
+  EXPECT_THAT(evaluated, testing::ElementsAre(Direction::kForward, Direction::kForward));
+  EXPECT_THAT(trace.evaluations, SizeIs(1));
 }
 
 Trace ExecParts::of_collectives(const std::vector<std::string>& arguments) {
