@@ -6,7 +6,11 @@ namespace sim {
 namespace {
 
 /// Enough for reducers and optimizers that begin to work in another way after a warm-up.
-constexpr int kMostChoicesByCalls = 4;
+constexpr int kMostChoicesByNeighbours = 4;
+
+/// A forward and its backward launch some three times the kernels of a forward alone, so that the
+/// evaluation of one batch makes a third more. Assumed; what programs log now and then is less.
+constexpr double kManyMoreLaunches = 1.2;
 
 }  // namespace
 
@@ -32,21 +36,49 @@ void IterationChoice::had_other_steps(int64_t iteration) {
 }
 
 void IterationChoice::called(int64_t running, const CalledCollective& call) {
-  if (running <= chosen_ + 1) ++calls_[running][call];
+  if (running <= chosen_ + 1) ++seen_[running].calls[call];
 }
 
-void IterationChoice::compare_calls(int64_t next) {
-  const Calls& own = calls_[chosen_];
+void IterationChoice::launched(int64_t running) {
+  if (running <= chosen_ + 1) ++seen_[running].launches;
+}
+
+void IterationChoice::began_again(int64_t running) { seen_.erase(running); }
+
+void IterationChoice::had_gone_on_until(int64_t iteration) {
+  const auto found = seen_.find(iteration);
+  if (found == seen_.end()) return;
+  Seen& before = seen_[iteration - 1];
+  for (const auto& [call, times] : found->second.calls) before.calls[call] += times;
+  before.launches += found->second.launches;
+  seen_.erase(found);
+}
+
+bool IterationChoice::calls_more(const Seen& own, const Seen& other) {
+  return std::any_of(own.calls.begin(), own.calls.end(), [&](const auto& call) {
+    const auto found = other.calls.find(call.first);
+    return found == other.calls.end() || found->second < call.second;
+  });
+}
+
+/// Of an iteration without kernels it was not seen where it began.
+bool IterationChoice::launches_more(const Seen& own, const Seen& other) {
+  const auto most = kManyMoreLaunches * static_cast<double>(other.launches);
+  return other.launches > 0 && static_cast<double>(own.launches) > most;
+}
+
+void IterationChoice::compare(int64_t next) {
+  const Seen& own = seen_[chosen_];
   if (next == chosen_ + 1 && chosen_ > 0) {
-    const Calls& before = calls_[chosen_ - 1];
-    facts_.has_other_calls = std::any_of(own.begin(), own.end(), [&](const auto& call) {
-      const auto found = before.find(call.first);
-      return found == before.end() || found->second < call.second;
-    });
+    facts_.has_other_calls = calls_more(own, seen_[chosen_ - 1]);
+    facts_.launches_more = launches_more(own, seen_[chosen_ - 1]);
   }
-  if (next == chosen_ + 2) facts_.has_other_calls = own != calls_[chosen_ + 1];
+  if (next == chosen_ + 2) {
+    facts_.has_other_calls = own.calls != seen_[chosen_ + 1].calls;
+    facts_.launches_more = launches_more(own, seen_[chosen_ + 1]);
+  }
   const int64_t first_compared = std::min(chosen_, next - 1) - 1;
-  calls_.erase(calls_.begin(), calls_.lower_bound(first_compared));
+  seen_.erase(seen_.begin(), seen_.lower_bound(first_compared));
 }
 
 bool IterationChoice::iteration_began(int64_t next) {
@@ -54,9 +86,9 @@ bool IterationChoice::iteration_began(int64_t next) {
   const bool lacks_graph = graph_is_launched_later_ && !facts_.launches_graph;
   if (facts_.is_usual() && !lacks_graph) return false;
   IterationFacts others = facts_;
-  others.has_other_calls = false;
-  const bool is_by_calls = others.is_usual() && !lacks_graph;
-  if (is_by_calls && ++choices_by_calls_ > kMostChoicesByCalls) return false;
+  others.has_other_calls = others.launches_more = false;
+  const bool is_by_neighbours = others.is_usual() && !lacks_graph;
+  if (is_by_neighbours && ++choices_by_neighbours_ > kMostChoicesByNeighbours) return false;
   chosen_ = next;
   facts_ = {};
   graph_is_launched_later_ = false;

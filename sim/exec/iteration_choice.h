@@ -19,10 +19,13 @@ struct IterationFacts {
   /// It called collectives that the iteration before it did not call, or not the same ones as the
   /// iteration behind it (DistributedDataParallel rebuilds its buckets once).
   bool has_other_calls = false;
+  /// It launched many more kernels than an iteration beside it: the program evaluated, or
+  /// generated.
+  bool launches_more = false;
   bool runs_backward = false;  ///< a node of autograd, or a CUDA graph
 
   bool is_usual() const {
-    return !compiles && !captures_graph && !has_other_steps && !has_other_calls;
+    return !compiles && !captures_graph && !has_other_steps && !has_other_calls && !launches_more;
   }
 };
 
@@ -36,8 +39,9 @@ struct CalledCollective {
 
 /// Chooses the second iteration, the first one behind the first-time costs. If that contains
 /// something that other iterations do not, or if CUDA graphs are launched later and not in it, the
-/// next iteration is chosen again, as long as there may be one. Because of its collectives that
-/// happens a few times at most: those of some programs differ in every iteration.
+/// next iteration is chosen again, as long as there may be one. Because of its neighbours'
+/// collectives and kernels that happens a few times at most: those of some programs differ in every
+/// iteration.
 class IterationChoice {
  public:
   /// The program is ended after so many iterations; 0: nobody knows when.
@@ -54,11 +58,17 @@ class IterationChoice {
   void graph_launched(int64_t running);
   void had_other_steps(int64_t iteration);
   void called(int64_t running, const CalledCollective& call);
+  /// A kernel, outside the steps of optimizers.
+  void launched(int64_t running);
+  /// What was called and launched in it does not count.
+  void began_again(int64_t running);
+  /// What was called and launched in `iteration` belongs to the one before.
+  void had_gone_on_until(int64_t iteration);
 
-  /// `next` will begin: compares the collectives of the chosen iteration, if it has ended, with
-  /// those of its neighbours. Called before iteration_began(); both may be called again for the
-  /// same `next`, as a step may follow that turns out to be of the iteration that had ended.
-  void compare_calls(int64_t next);
+  /// `next` will begin: compares the chosen iteration, if it has ended, with its neighbours. Called
+  /// before iteration_began(); both may be called again for the same `next`, as a step may follow
+  /// that turns out to be of the iteration that had ended.
+  void compare(int64_t next);
 
   /// Iterations end, and `next` begins. True if that one is chosen now.
   bool iteration_began(int64_t next);
@@ -67,10 +77,16 @@ class IterationChoice {
   int64_t steps_;
   int64_t chosen_;
   IterationFacts facts_;
-  using Calls = std::map<CalledCollective, int64_t>;  // how often each was called
+  struct Seen {
+    std::map<CalledCollective, int64_t> calls;  // how often each was called
+    int64_t launches = 0;
+  };
+  static bool calls_more(const Seen& own, const Seen& other);
+  static bool launches_more(const Seen& own, const Seen& other);
+
   bool graph_is_launched_later_ = false;
-  std::map<int64_t, Calls> calls_;  // by iteration
-  int choices_by_calls_ = 0;
+  std::map<int64_t, Seen> seen_;  // by iteration
+  int choices_by_neighbours_ = 0;
 };
 
 }  // namespace sim

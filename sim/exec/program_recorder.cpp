@@ -150,6 +150,7 @@ void ProgramRecorder::went_on_after_failure() {
   phases_.went_on(here);
   peaks_.went_on(parts(), phases_.completed().size());
   if (recorded_.is_recording()) recorded_.forget();
+  recorded_.choice().began_again(phases_.iteration());
   phase_changed();
 }
 
@@ -235,7 +236,10 @@ void ProgramRecorder::optimizer_told(uint64_t key) {
   phases_.optimizer_told(key);
   const int64_t now = phases_.iteration();
   if (now == before) return;
-  if (now < before && before == recorded_.choice().chosen()) recorded_.forget();
+  if (now < before) {
+    if (before == recorded_.choice().chosen()) recorded_.forget();
+    recorded_.choice().had_gone_on_until(before);
+  }
   if (now > before) {
     recorded_.choice().had_other_steps(before);
     recorded_.begin(now + 1, phase_names());  // what this one began with was not recorded
@@ -424,10 +428,22 @@ void ProgramRecorder::count_call(const CollectiveLog::Key& call) {
       {.communicator = call.communicator, .kind = call.kind, .bytes = call.bytes});
 }
 
+void ProgramRecorder::note_launch() {
+  const std::lock_guard lock(mutex_);
+  const std::string& phase = phases_.running();
+  if (!is_of_iteration(phase) || is_step(phase)) return;
+  recorded_.choice().launched(phases_.iteration());
+}
+
 void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
   switch (event.kind) {
     case ONERANK_VIRTUAL_GPU_KERNEL:
       kernel_launched(event.addresses, event.address_count);
+      note_launch();
+      break;
+    case ONERANK_VIRTUAL_GPU_PRODUCT:
+    case ONERANK_VIRTUAL_GPU_ATTENTION:
+      note_launch();
       break;
     case ONERANK_VIRTUAL_GPU_CAPTURE:
       capture_began(event.graph);

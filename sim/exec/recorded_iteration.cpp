@@ -21,7 +21,7 @@ void RecordedIteration::stop() {
 }
 
 void RecordedIteration::begin(int64_t next, const std::vector<std::string>& phases) {
-  choice_.compare_calls(next);
+  choice_.compare(next);
   const int64_t chosen = choice_.chosen();
   const IterationFacts facts = choice_.facts();
   if (!choice_.iteration_began(next)) return;
@@ -62,6 +62,7 @@ std::vector<std::string> recorded_with(const IterationFacts& facts,
   if (facts.captures_graph) found.emplace_back(estimator::kWithGraphCapture);
   if (facts.has_other_steps) found.emplace_back(estimator::kWithOtherSteps);
   if (facts.has_other_calls) found.emplace_back(estimator::kWithOtherCalls);
+  if (facts.launches_more) found.emplace_back(estimator::kWithMoreLaunches);
   if (has_graphs && !facts.launches_graph) found.emplace_back(estimator::kWithoutGraph);
   if (has_backward && !facts.runs_backward) found.emplace_back(estimator::kWithoutBackward);
   return found;

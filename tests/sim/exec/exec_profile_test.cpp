@@ -60,5 +60,30 @@ TEST_F(ExecProfile, ListsWhatWasReadAlthoughNobodyComputedIt) {
   EXPECT_EQ(reads[1].count, 1);
 }
 
+// As training programs do that print a sample now and then.
+TEST_F(ExecProfile, OfAProgramThatSamplesRecordsAnIterationWithoutThat) {
+  const std::pair<const char*, int64_t> kSampledAndRecorded[] = {{"9", 1}, {"0", 2}, {"1", 1}};
+  for (const auto& [sampled, recorded] : kSampledAndRecorded) {
+    const ProgramResult result = run_program("samples.py", {"--steps", "3"}, {sampled});
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const auto told = profile(0).program;
+    EXPECT_EQ(told->recorded_iteration, recorded) << "after step " << sampled;
+    EXPECT_THAT(told->recorded_with, IsEmpty());
+  }
+}
+
+TEST_F(ExecProfile, OfAProgramThatSamplesInItsLastIterationSaysSo) {
+  const ProgramResult result = run_program("samples.py", {"--steps", "2"}, {"0"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(0).program->recorded_iteration, 1);
+  EXPECT_THAT(result.output, HasSubstr("launched many more kernels"));
+}
+
+TEST_F(ExecProfile, OfOptimizersThatStepInTurnIsOfAUsualIteration) {
+  ASSERT_EQ(run_program("turns.py", {"--steps", "2"}).exit_code, 0);
+  EXPECT_EQ(profile(0).program->recorded_iteration, 1);
+  EXPECT_THAT(profile(0).program->recorded_with, IsEmpty());
+}
+
 }  // namespace
 }  // namespace sim

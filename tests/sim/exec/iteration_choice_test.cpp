@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace sim {
 namespace {
 
@@ -49,7 +51,7 @@ const CalledCollective kReduce{.communicator = 0, .kind = "all_reduce", .bytes =
 const CalledCollective kRebuild{.communicator = 0, .kind = "broadcast", .bytes = 4};
 
 bool ends(IterationChoice& choice, int64_t iteration) {
-  choice.compare_calls(iteration + 1);
+  choice.compare(iteration + 1);
   return choice.iteration_began(iteration + 1);
 }
 
@@ -105,6 +107,79 @@ TEST(IterationChoice, DoesNotGoOnForEverWhereCollectivesDiffer) {
   }
   EXPECT_LT(choice.chosen(), 10);
   EXPECT_TRUE(choice.facts().has_other_calls);
+}
+
+void launch(IterationChoice& choice, int64_t iteration, int64_t kernels) {
+  for (int64_t i = 0; i < kernels; ++i) choice.launched(iteration);
+}
+
+/// The iteration that is chosen in the end, of some that launch so many kernels.
+IterationChoice chosen_of(int64_t steps, const std::vector<int64_t>& kernels) {
+  IterationChoice choice(steps);
+  for (int64_t i = 0; i < static_cast<int64_t>(kernels.size()); ++i) {
+    launch(choice, i, kernels[static_cast<std::size_t>(i)]);
+    ends(choice, i);
+  }
+  return choice;
+}
+
+// minGPT's chargpt.py samples 500 tokens before its second iteration.
+TEST(IterationChoice, GoesOnWhereAnIterationLaunchesMoreThanTheOneBefore) {
+  const IterationChoice choice = chosen_of(3, {300, 4000, 300});
+  EXPECT_EQ(choice.chosen(), 2);
+  EXPECT_TRUE(choice.facts().is_usual());
+}
+
+TEST(IterationChoice, GoesOnWhereTheNextIterationLaunchesFewer) {
+  const IterationChoice choice = chosen_of(4, {400, 400, 300, 300});
+  EXPECT_EQ(choice.chosen(), 3) << "the first two evaluated, each a batch";
+  EXPECT_TRUE(choice.facts().is_usual());
+}
+
+TEST(IterationChoice, SaysThatAnIterationLaunchesMoreWhereNoneIsLeft) {
+  for (const auto& kernels : {std::vector<int64_t>{300, 400}, {400, 400, 300}}) {
+    const IterationChoice choice = chosen_of(static_cast<int64_t>(kernels.size()), kernels);
+    EXPECT_EQ(choice.chosen(), 1);
+    EXPECT_TRUE(choice.facts().launches_more);
+    EXPECT_FALSE(choice.facts().is_usual());
+  }
+}
+
+TEST(IterationChoice, KeepsAnIterationThatLaunchesAsManyOrFewer) {
+  for (const auto& kernels :
+       {std::vector<int64_t>{300, 300, 300}, {300, 330, 300}, {900, 300, 4000}, {0, 300, 0}}) {
+    const IterationChoice choice = chosen_of(0, kernels);
+    EXPECT_EQ(choice.chosen(), 1) << testing::PrintToString(kernels);
+    EXPECT_TRUE(choice.facts().is_usual()) << testing::PrintToString(kernels);
+  }
+}
+
+// A generator steps after its discriminator, by which the first iteration seemed to have ended.
+TEST(IterationChoice, CountsForAnIterationWhatFollowsInIt) {
+  IterationChoice choice(2);
+  launch(choice, 0, 100);
+  ends(choice, 0);
+  launch(choice, 1, 100);
+  choice.called(1, kReduce);
+  choice.had_gone_on_until(1);
+  ends(choice, 0);
+  launch(choice, 1, 200);
+  choice.called(1, kReduce);
+  ends(choice, 1);
+  EXPECT_EQ(choice.chosen(), 1);
+  EXPECT_TRUE(choice.facts().is_usual());
+}
+
+// A batch that was too large was tried first.
+TEST(IterationChoice, DoesNotCountWhatWasTriedBefore) {
+  IterationChoice choice(2);
+  launch(choice, 0, 300);
+  ends(choice, 0);
+  launch(choice, 1, 100);
+  choice.began_again(1);
+  launch(choice, 1, 300);
+  ends(choice, 1);
+  EXPECT_TRUE(choice.facts().is_usual());
 }
 
 }  // namespace
