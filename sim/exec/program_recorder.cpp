@@ -82,10 +82,16 @@ ProgramRecorder::ProgramRecorder(ExecSettings settings, const std::filesystem::p
       trace_(tracker_),
       assumptions_(settings_.assumed),
       phases_(std::chrono::steady_clock::now()),
-      rank_{.rank = number_of("RANK", settings_.rank),
-            .world_size = number_of("WORLD_SIZE", settings_.world_size)} {
+      rank_(launched_rank(settings_)) {
   std::filesystem::create_directories(folder_);
   tracker_.begin_phase(0, direction_of(phases_.running()));
+}
+
+/// Where the rank is behind the world, no launcher has told this process of its own: it is alone.
+ProgramRecorder::Rank ProgramRecorder::launched_rank(const ExecSettings& settings) {
+  const Rank told = {.rank = number_of("RANK", settings.rank),
+                     .world_size = number_of("WORLD_SIZE", settings.world_size)};
+  return told.rank < told.world_size ? told : Rank{};
 }
 
 void ProgramRecorder::start(const std::filesystem::path& library) {

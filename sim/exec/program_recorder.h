@@ -110,6 +110,7 @@ class ProgramRecorder {
     int64_t rank = 0;
     int64_t world_size = 1;
   };
+  static Rank launched_rank(const ExecSettings& settings);
   /// An invented read by operator, phase and bytes.
   using ReadKey = std::tuple<std::string, std::string, int64_t>;
   /// Runs `tell`. Torch's threads must not see an exception, so the tracker keeps the first one.

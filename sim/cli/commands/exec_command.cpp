@@ -62,7 +62,7 @@ ExitCode run_exec(const ExecFlags& flags, const CLI::App& app, const Environment
   estimator::ProgramRun run = flags.program_flags.run(flags.plan_flags);
   run.measured_step_seconds = flags.measured_step.seconds();
   refuse_unprinted_answers(flags);
-  const RanksToExec ranks = ranks_to_exec(flags, job.world_size, environment);
+  const RanksToExec ranks = ranks_to_exec(flags, job, environment);
   flags.gate.check();
   const SideBySide how = {.at_once = ranks_at_once(flags, job.device),
                           .display = standard_error_display(),

@@ -46,14 +46,15 @@ int64_t flag_or_variable(const std::string& flag,
   return otherwise;
 }
 
-int64_t rank_in(const std::string& text, const char* source, int64_t world_size) {
+int64_t rank_in(const std::string& text, const char* source, const ExecJob& job) {
   const int64_t rank = parse_whole_number(text, source);
-  if (world_size == 1 && rank > 0) {
+  if (!job.world_is_given) return number_in(text, source, 0, estimator::kMostRanks - 1);
+  if (job.world_size == 1 && rank > 0) {
     throw UserError({.what = "the world has one rank",
                      .where = fmt::format("{} = {}", source, rank),
                      .help = "give --world-size N"});
   }
-  return number_in(text, source, 0, world_size - 1);
+  return number_in(text, source, 0, job.world_size - 1);
 }
 
 /// They say what the virtual GPU plays or invents.
@@ -152,7 +153,8 @@ void refuse_memory_below_context(const ExecJob& job, const ExecFlags& flags) {
                    .help = "give more than that"});
 }
 
-/// In place of srun its program is run, as the task of the rank.
+/// In place of srun its program is run, as the task of the rank. Tasks of which each has a node are
+/// the ranks, unless they are launchers.
 void take_srun(ExecJob& job) {
   const auto srun = parse_srun(job.command);
   if (!srun) return;
@@ -160,7 +162,8 @@ void take_srun(ExecJob& job) {
   if (!job.world_is_given && srun->tasks) {
     job.world_size =
         number_in(std::to_string(*srun->tasks), "srun --ntasks", 1, estimator::kMostRanks);
-    job.world_is_given = true;
+    job.world_is_given = !srun->has_a_task_for_each_node();
+    if (!job.world_is_given) job.slurm_nodes = *srun->tasks;
   }
   job.slurm_tasks = srun->tasks.value_or(job.world_size);
   check_slurm_job({.world_size = job.world_size, .tasks = job.slurm_tasks});
@@ -205,10 +208,10 @@ void set_memory(ExecJob& job, const ExecFlags& flags) {
   refuse_memory_below_context(job, flags);
 }
 
-std::vector<int64_t> ranks_in_list(const std::string& list, int64_t world_size) {
+std::vector<int64_t> ranks_in_list(const std::string& list, const ExecJob& job) {
   std::set<int64_t> ranks;
   for (const std::string& rank : estimator::split(list, ',')) {
-    ranks.insert(rank_in(rank, "--ranks", world_size));
+    ranks.insert(rank_in(rank, "--ranks", job));
   }
   return {ranks.begin(), ranks.end()};
 }
@@ -235,7 +238,7 @@ ExecJob exec_job(const ExecFlags& flags, const CLI::App& app, const Environment&
 }
 
 RanksToExec ranks_to_exec(const ExecFlags& flags,
-                          int64_t world_size,
+                          const ExecJob& job,
                           const Environment& environment) {
   if (!flags.ranks.empty() && !flags.rank.empty()) {
     throw UserError({.what = "--rank and --ranks say the same thing twice",
@@ -243,9 +246,9 @@ RanksToExec ranks_to_exec(const ExecFlags& flags,
                      .help = "give one of them"});
   }
   if (flags.ranks == "auto") return {.named = {}, .are_found = true};
-  if (!flags.ranks.empty()) return {.named = ranks_in_list(flags.ranks, world_size)};
+  if (!flags.ranks.empty()) return {.named = ranks_in_list(flags.ranks, job)};
   const int64_t rank = flag_or_variable(flags.rank, "--rank", kRankVariable, environment, 0, 0);
-  return {.named = {rank_in(std::to_string(rank), "--rank", world_size)}};
+  return {.named = {rank_in(std::to_string(rank), "--rank", job)}};
 }
 
 int64_t ranks_at_once(const ExecFlags& flags, DeviceKind device) {

@@ -18,9 +18,9 @@ namespace sim {
 ExecJob exec_job(const ExecFlags& flags, const CLI::App& app, const Environment& environment);
 
 /// The ranks of --rank or --ranks, or of the variable RANK. Throws UserError for one that is not in
-/// the world.
+/// the world of `job`; where that is not given, it shows when the program has run.
 RanksToExec ranks_to_exec(const ExecFlags& flags,
-                          int64_t world_size,
+                          const ExecJob& job,
                           const Environment& environment);
 
 /// How many ranks run at the same time; 0: as many as processors and memory allow. Throws UserError

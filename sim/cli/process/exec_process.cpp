@@ -69,6 +69,7 @@ const ProgramProcess& process_of_rank(const ExecJob& job,
     throw_if_refused(job, folder);
     throw_if_recorder_failed(job, processes);
     if (patience.timed_out()) throw_timed_out(job, folder);
+    if (end.exit_code != 0) throw_if_world_is_unknown(job, wanted, processes, folder);
     throw_if_failed(job, folder, processes, end);
   }
   if (!processes.all().empty()) return rank_process(processes.all(), wanted);

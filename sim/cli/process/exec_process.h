@@ -36,6 +36,7 @@ struct ExecJob {
   int64_t gpus_per_node = 8;
   bool node_is_given = false;   ///< false: a node has no more GPUs than a world of several ranks
   int64_t slurm_tasks = 0;      ///< of srun, which would start the program; 0: nothing of Slurm
+  int64_t slurm_nodes = 0;      ///< of srun; 0: as many as the world needs
   int64_t steps = 0;            ///< 0: until the program ends
   int64_t timeout_seconds = 0;  ///< 0: none
   int64_t memory_bytes = 0;     ///< of each GPU; 0: as the GPU has
@@ -60,7 +61,7 @@ int64_t local_rank(const ExecJob& job, int64_t rank);
 
 /// `environment` with the variables that a launcher such as torchrun sets for `rank`, on nodes with
 /// `job.gpus_per_node` processes, and those of Slurm if the job is srun's or the environment a
-/// task's.
+/// task's. Without WORLD_SIZE where only the program's own launcher can know it.
 Environment launcher_environment(const ExecJob& job, int64_t rank, Environment environment);
 
 /// Runs the program as `rank` and returns the profile of the process that was this rank. The

@@ -27,6 +27,7 @@ Environment launcher_environment(const ExecJob& job, int64_t rank, Environment e
   const auto set = [&](const char* name, const std::string& value) { environment[name] = value; };
   set(kRankVariable, std::to_string(rank));
   set(kWorldSizeVariable, std::to_string(job.world_size));
+  if (rank >= job.world_size) environment.erase(kWorldSizeVariable);
   set("LOCAL_RANK", std::to_string(local_rank(job, rank)));
   set("LOCAL_WORLD_SIZE", std::to_string(per_node));
   set("GROUP_RANK", std::to_string(rank / per_node));
@@ -46,7 +47,8 @@ Environment launcher_environment(const ExecJob& job, int64_t rank, Environment e
   if (job.slurm_tasks > 0 || environment.contains("SLURM_PROCID")) {
     set_slurm_variables({.world_size = job.world_size,
                          .gpus_per_node = job.gpus_per_node,
-                         .tasks = job.slurm_tasks > 0 ? job.slurm_tasks : job.world_size},
+                         .tasks = job.slurm_tasks > 0 ? job.slurm_tasks : job.world_size,
+                         .nodes = job.slurm_nodes},
                         rank,
                         environment);
   }

@@ -244,6 +244,25 @@ void throw_if_failed(const ExecJob& job,
       ExitCode::kBadInput);
 }
 
+void throw_if_world_is_unknown(const ExecJob& job,
+                               const WantedRank& wanted,
+                               const ProgramProcesses& processes,
+                               const fs::path& folder) {
+  if (job.world_is_given || wanted.rank < job.world_size) return;
+  const auto& all = processes.all();
+  const bool has_world = std::any_of(all.begin(), all.end(), [&](const ProgramProcess& process) {
+    return process.profile.world_size > wanted.rank;
+  });
+  if (has_world || !ranks_skipped_in(folder).empty()) return;
+  throw_error(job,
+              fmt::format("the program failed as rank {} of a world of which nobody told it the "
+                          "size",
+                          wanted.rank),
+              "give --world-size N, unless a launcher of its own starts the ranks: then see its "
+              "output above",
+              ExitCode::kBadInput);
+}
+
 void throw_without_profile(const ExecJob& job,
                            const WantedRank& wanted,
                            const ProgramProcesses& processes,

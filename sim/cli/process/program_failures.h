@@ -35,6 +35,13 @@ void throw_if_failed(const ExecJob& job,
                      const ProgramProcesses& processes,
                      const SubprocessEnd& end);
 
+/// For a program that failed: nothing unless it was to be a rank of a world of which nobody told it
+/// how large it is, and started none itself.
+void throw_if_world_is_unknown(const ExecJob& job,
+                               const WantedRank& wanted,
+                               const ProgramProcesses& processes,
+                               const std::filesystem::path& folder);
+
 /// For a program that ended well, none of whose processes left a profile.
 [[noreturn]] void throw_without_profile(const ExecJob& job,
                                         const WantedRank& wanted,

@@ -30,7 +30,8 @@ std::optional<pid_t> id_of(const fs::path& folder) {
 }
 
 bool is_of_world(const RankProfile& profile, const WantedRank& wanted) {
-  return !wanted.world_size || *wanted.world_size == profile.world_size;
+  if (!wanted.world_size) return wanted.rank < profile.world_size;
+  return *wanted.world_size == profile.world_size;
 }
 
 /// "rank 3 of 8 (process 4711)"
@@ -92,10 +93,26 @@ void refuse_several_devices(const ProgramProcess& process) {
                "start a process for each device (DistributedDataParallel)"});
 }
 
+/// The world that the program made has no such rank.
+[[noreturn]] void refuse_rank_behind(const std::vector<const ProgramProcess*>& others,
+                                     const WantedRank& wanted) {
+  const int64_t made = others.front()->profile.world_size;
+  const bool is_alone = made == 1;
+  throw UserError(
+      {.what = is_alone
+                   ? "the world has one rank"
+                   : fmt::format("the program's own launcher started a world of {} ranks", made),
+       .where = fmt::format("--rank {}, {}", wanted.rank, described(others)),
+       .help =
+           is_alone ? "give --world-size N" : fmt::format("give a rank from 0 to {}", made - 1)});
+}
+
 [[noreturn]] void refuse_others(const std::vector<const ProgramProcess*>& others,
                                 const WantedRank& wanted) {
   const int64_t made = others.front()->profile.world_size;
-  if (!is_of_world(others.front()->profile, wanted)) {
+  const bool is_of_other_world = !is_of_world(others.front()->profile, wanted);
+  if (is_of_other_world && !wanted.world_size) refuse_rank_behind(others, wanted);
+  if (is_of_other_world) {
     throw UserError(
         {.what = fmt::format("the program's own launcher started a world of {} ranks, not of {}",
                              made,

@@ -92,7 +92,8 @@ class SrunOptions {
                        .help = "put the program behind the options of srun"});
     }
     return {.program = {command_.begin() + static_cast<std::ptrdiff_t>(next_), command_.end()},
-            .tasks = tasks()};
+            .tasks = tasks(),
+            .nodes = nodes_};
   }
 
  private:
@@ -153,11 +154,28 @@ void check_slurm_job(const SlurmJob& job) {
                        "ranks: give --world-size the ranks of all"});
 }
 
+namespace {
+
+int64_t ranks_of_node(const SlurmJob& job) { return std::min(job.gpus_per_node, job.world_size); }
+
+int64_t nodes_of(const SlurmJob& job) {
+  return job.nodes > 0 ? job.nodes : estimator::divide_up(job.world_size, ranks_of_node(job));
+}
+
+/// How large the world is, a launcher knows that is the task of its node.
+int64_t task_of(const SlurmJob& job, int64_t rank) {
+  if (rank < job.world_size) return rank / (job.world_size / job.tasks);
+  return std::min(rank / job.gpus_per_node, job.tasks - 1);
+}
+
+}  // namespace
+
 void set_slurm_variables(const SlurmJob& job, int64_t rank, Environment& environment) {
-  const int64_t of_node = std::min(job.gpus_per_node, job.world_size);
-  const int64_t nodes = estimator::divide_up(job.world_size, of_node);
+  const int64_t nodes = nodes_of(job);
   const int64_t tasks_of_node = std::max<int64_t>(1, job.tasks / nodes);
-  const int64_t task = rank / (job.world_size / job.tasks);
+  const int64_t task = task_of(job, rank);
+  const int64_t node =
+      std::min(job.nodes > 0 ? task / tasks_of_node : rank / ranks_of_node(job), nodes - 1);
   const auto set = [&](const char* name, const std::string& value) { environment[name] = value; };
   const auto set_number = [&](const char* name, int64_t value) {
     set(name, std::to_string(value));
@@ -165,7 +183,7 @@ void set_slurm_variables(const SlurmJob& job, int64_t rank, Environment& environ
   const std::string host_names = nodes == 1 ? "node0" : fmt::format("node[0-{}]", nodes - 1);
   set_number("SLURM_PROCID", task);
   set_number("SLURM_LOCALID", task % tasks_of_node);
-  set_number("SLURM_NODEID", rank / of_node);
+  set_number("SLURM_NODEID", node);
   for (const char* name : {"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"}) {
     set_number(name, job.tasks);
   }
@@ -180,7 +198,7 @@ void set_slurm_variables(const SlurmJob& job, int64_t rank, Environment& environ
   for (const char* name : {"SLURM_NODELIST", "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST"}) {
     set(name, host_names);
   }
-  set("SLURMD_NODENAME", fmt::format("node{}", rank / of_node));
+  set("SLURMD_NODENAME", fmt::format("node{}", node));
   set("SLURM_LAUNCH_NODE_IPADDR", "127.0.0.1");
   for (const auto& [name, value] : {std::pair("SLURM_JOB_ID", "1"),
                                     std::pair("SLURM_JOBID", "1"),

@@ -130,6 +130,64 @@ TEST_F(ExecRank, IsOnItsNodeWhateverNodeTorchrunNames) {
   }
 }
 
+TEST_F(ExecRank, IsOfTheWorldThatTheProgramsLauncherMakes) {
+  for (const char* flag : {"--rank", "--ranks"}) {
+    const ProgramResult result = run_torchrun({flag, "3", "--steps", "1"}, 4);
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_EQ(profile(3).world_size, 4);
+  }
+  const ProgramResult both = run_torchrun({"--ranks", "0,3", "--steps", "1"}, 4);
+  ASSERT_EQ(both.exit_code, 0) << both.error;
+  EXPECT_EQ(profile(0).world_size, 4);
+  const ProgramResult behind = run_torchrun({"--rank", "4", "--steps", "1"}, 4);
+  EXPECT_EQ(behind.exit_code, 2);
+  EXPECT_THAT(behind.error, HasSubstr("started the ranks 0, 1, 2, 3, not rank 4"));
+}
+
+TEST_F(ExecRank, NeedsAWorldIfTheProgramHasNoLauncher) {
+  const ProgramResult alone = run_program("plain.py", {"--rank", "7", "--steps", "1"});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.error,
+              AllOf(HasSubstr("error: the world has one rank\n  --rank 7, rank 0 of 1"),
+                    HasSubstr("help: give --world-size N")));
+  const ProgramResult joins = run_program("ddp.py", {"--rank", "7"});
+  EXPECT_EQ(joins.exit_code, 2);
+  EXPECT_THAT(joins.error,
+              AllOf(HasSubstr("as rank 7 of a world of which nobody told it the size"),
+                    HasSubstr("help: give --world-size N")));
+}
+
+// The usual form of a batch script.
+TEST_F(ExecRank, IsOfTheWorldOfTheLaunchersThatSrunWouldStart) {
+  const ProgramResult result = run({"exec",
+                                    "--output",
+                                    path("out"),
+                                    "--rank",
+                                    "3",
+                                    "--steps",
+                                    "1",
+                                    "--",
+                                    "srun",
+                                    "-N",
+                                    "2",
+                                    "--ntasks-per-node=1",
+                                    tests::kPython,
+                                    "-m",
+                                    "torch.distributed.run",
+                                    "--nnodes",
+                                    "2",
+                                    "--nproc-per-node",
+                                    "2",
+                                    "--rdzv-backend",
+                                    "c10d",
+                                    "--rdzv-endpoint",
+                                    "elsewhere:29400",
+                                    std::string(tests::kExecPrograms) + "/ddp.py"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(profile(3).world_size, 4);
+  EXPECT_EQ(profile(3).program->device_index, 1);
+}
+
 TEST_F(ExecRank, AutoFindsTheRanksAndTheWorldOfTheProgramsLauncher) {
   const ProgramResult result = run_torchrun({"--ranks", "auto"}, 4);
   ASSERT_EQ(result.exit_code, 0) << result.error;

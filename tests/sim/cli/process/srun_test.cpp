@@ -70,6 +70,34 @@ TEST(SlurmVariables, OfALauncherOnEachNodeAreOfTheNode) {
                             Pair("SLURM_TASKS_PER_NODE", "1(x2)")}));
 }
 
+TEST(Srun, SaysWhetherEachNodeHasOneTask) {
+  const auto has_one = [](const std::vector<std::string>& options) {
+    std::vector<std::string> command = options;
+    command.insert(command.begin(), "srun");
+    command.emplace_back("train");
+    return parse_srun(command)->has_a_task_for_each_node();
+  };
+  EXPECT_TRUE(has_one({"-N", "2", "--ntasks-per-node=1"}));
+  EXPECT_TRUE(has_one({"--nodes=2", "--ntasks=2"}));
+  EXPECT_TRUE(has_one({"-n", "1"}));
+  EXPECT_FALSE(has_one({"-N", "2", "--ntasks-per-node=8"}));
+  EXPECT_FALSE(has_one({"-n", "16"}));
+  EXPECT_FALSE(has_one({})) << "Slurm's own variables decide";
+}
+
+// The launchers alone know the world: two tasks are all that srun tells.
+TEST(SlurmVariables, OfARankThatOnlyItsLauncherKnowsAreOfItsNode) {
+  Environment environment;
+  set_slurm_variables(
+      {.world_size = 2, .gpus_per_node = 8, .tasks = 2, .nodes = 2}, 9, environment);
+  EXPECT_THAT(environment,
+              IsSupersetOf({Pair("SLURM_PROCID", "1"),
+                            Pair("SLURM_LOCALID", "0"),
+                            Pair("SLURM_NODEID", "1"),
+                            Pair("SLURM_NNODES", "2"),
+                            Pair("SLURM_NTASKS", "2")}));
+}
+
 TEST(SlurmJob, NeedsTasksThatDivideTheWorld) {
   EXPECT_NO_THROW(check_slurm_job({.world_size = 16, .tasks = 2}));
   EXPECT_THROW(check_slurm_job({.world_size = 16, .tasks = 3}), estimator::UserError);
