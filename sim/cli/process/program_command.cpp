@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
@@ -97,11 +98,15 @@ void offer_nvidia_smi(const ExecJob& job, const fs::path& folder, Environment& e
   put_first(folder.string(), "PATH", environment);
 }
 
-/// Kernels that are compiled at run time are nothing here: no cache may keep them.
+/// Kernels that are compiled at run time are nothing here: no cache may keep them. DeepSpeed asks
+/// `df` of which kind the folder's disk is.
 void keep_kernel_caches_away(const fs::path& folder, Environment& environment) {
   environment["USE_PYTORCH_KERNEL_CACHE"] = std::string("0");
-  environment["TRITON_CACHE_DIR"] = (folder / "triton").string();
-  environment["TORCHINDUCTOR_CACHE_DIR"] = (folder / "inductor").string();
+  for (const auto& [variable, name] : {std::pair("TRITON_CACHE_DIR", "triton"),
+                                       std::pair("TORCHINDUCTOR_CACHE_DIR", "inductor")}) {
+    fs::create_directories(folder / name);
+    environment[variable] = (folder / name).string();
+  }
 }
 
 /// Bytes that are no UTF-8 become U+FFFD: the program itself is given them as they are.

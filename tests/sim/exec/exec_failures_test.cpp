@@ -66,8 +66,32 @@ TEST_F(ExecFailures, OfAProgramThatStartsPythonHaveTheWholeHelp) {
   const ProgramResult result = run({"exec", "--output", path("out"), "--", "bash", "-c", line});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.error,
-              AllOf(HasSubstr("only kernels would have computed (aten::equal)"),
-                    HasSubstr("a torch other than ")));
+              AllOf(HasSubstr("the program ended with exit code 1 (AssertionError)"),
+                    HasSubstr("only kernels would have computed (aten::equal)"),
+                    Not(HasSubstr("a torch other than "))));
+  const ProgramResult silent = run({"exec", "--output", path("out"), "--", "bash", "-c", "exit 1"});
+  EXPECT_THAT(silent.error, HasSubstr("a torch other than "));
+}
+
+// No value of a kernel reaches a worker that loads data, or makes an import fail.
+TEST_F(ExecFailures, OfTheProgramsOwnCodeAreNotLaidToWhatItWasGiven) {
+  for (const char* way : {"worker", "import"}) {
+    const ProgramResult result = run_program("fails_itself.py", {}, {way});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.error,
+                AllOf(HasSubstr("the program ended with exit code 1 ("),
+                      HasSubstr("see its output above\n"),
+                      Not(HasSubstr("aten::equal"))));
+  }
+}
+
+TEST_F(ExecFailures, OfCachesDoNotComeFromTheFoldersOfTheRun) {
+  const char* const line =
+      "import os; assert all(os.path.isdir(os.environ[name]) "
+      "for name in ('TRITON_CACHE_DIR', 'TORCHINDUCTOR_CACHE_DIR'))";
+  const ProgramResult result =
+      run({"exec", "--output", path("out"), "--", tests::kPython, "-c", line});
+  EXPECT_THAT(result.error, HasSubstr("the program did not use the GPU"));
 }
 
 TEST_F(ExecFailures, AnErrorOfTheRecorderIsNoVerdict) {
