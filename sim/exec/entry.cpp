@@ -117,6 +117,10 @@ void onerank_exec_compiles() {
   if (recorder != nullptr) recorder->code_compiled();
 }
 
+void onerank_exec_raised(const char* exception) {
+  if (recorder != nullptr) recorder->raised(exception);
+}
+
 int onerank_exec_was_ended() {
   return recorder != nullptr && recorder->has_ended_program() ? 1 : 0;
 }

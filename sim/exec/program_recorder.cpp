@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 #include <utility>
 
@@ -312,6 +313,10 @@ bool ProgramRecorder::took_last_step() const {
 bool ProgramRecorder::has_ended_program() {
   const std::lock_guard lock(mutex_);
   return stopped_;
+}
+
+void ProgramRecorder::raised(const std::string& exception) const {
+  std::ofstream(folder_.parent_path() / kExceptions, std::ios::app) << exception + "\n";
 }
 
 void ProgramRecorder::module_left() {

@@ -92,6 +92,8 @@ class ProgramRecorder {
   /// Sets all parameters that are known now: a JSON list of estimator::ParameterRecord.
   void parameters_told(const char* json);
 
+  /// See kExceptions.
+  void raised(const std::string& exception) const;
   /// Whether the program was told to end after its last step.
   bool has_ended_program();
 

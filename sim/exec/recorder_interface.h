@@ -37,6 +37,8 @@ void onerank_exec_closure_ends();
 void onerank_exec_optimizer_steps(uint64_t key);
 /// torch.compile begins to compile something.
 void onerank_exec_compiles();
+/// This exception ends the process; "ValueError: " and its text, of one line.
+void onerank_exec_raised(const char* exception);
 /// Whether the program has been told to end, after its last step.
 int onerank_exec_was_ended();
 /// The block at `address` holds `category` (estimator::MemoryCategory) of the parameter `name`.

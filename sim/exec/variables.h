@@ -22,6 +22,8 @@ inline constexpr const char* kTakenForOwn = "taken-for-own";
 inline constexpr const char* kPassedBarriers = "passed-barriers";
 /// The same of functions of NVIDIA's libraries for which the virtual GPU has no answer.
 inline constexpr const char* kRefusedFunctions = "refused-functions";
+/// The same of exceptions that ended its processes: "ValueError: " and the first line of its text.
+inline constexpr const char* kExceptions = "exceptions";
 /// A variable: the time at which the program will be ended, in seconds since 1970. Shortly before,
 /// its processes write to files with this prefix, and their id, what they are doing.
 inline constexpr const char* kExecDeadlineVariable = "ONERANK_EXEC_DEADLINE";

@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <set>
+#include <string_view>
 
 #include "estimator/base/errors.h"
 #include "sim/cli/process/program_command.h"
@@ -111,10 +113,11 @@ std::string last_line_of(const fs::path& path) {
 
 /// What a program that failed was given and that may not be so.
 struct GivenValues {
-  std::set<std::string> taken;     ///< messages of absent ranks: what it held itself
-  std::set<std::string> passed;    ///< barriers behind which it waited for nobody
-  std::set<std::string> invented;  ///< operators that read what only kernels would have computed
-  std::string refused;             ///< the last function without an answer, and why; "": none
+  std::set<std::string> taken;       ///< messages of absent ranks: what it held itself
+  std::set<std::string> passed;      ///< barriers behind which it waited for nobody
+  std::set<std::string> invented;    ///< operators that read what only kernels would have computed
+  std::string refused;               ///< the last function without an answer, and why; "": none
+  std::set<std::string> exceptions;  ///< that ended its processes; none where they are not known
 };
 
 /// Ranks that gather wait for nobody: copies of this rank's value stand in for the others, also
@@ -135,8 +138,28 @@ constexpr const char* kHelpForOtherTorch =
     "; a torch other than " ONERANK_TORCH_VERSION
     " is only found where the program is given as its Python and a script";
 
+/// Exceptions that cannot come from what the program was given, by the beginning of their text:
+/// those of its code and its installation, and of workers without the GPU.
+constexpr std::string_view kOfTheProgram[] = {"AttributeError: module ",
+                                              "ImportError:",
+                                              "IndentationError:",
+                                              "ModuleNotFoundError:",
+                                              "NameError:",
+                                              "SyntaxError:",
+                                              "TypeError:"};
+constexpr std::string_view kOfAWorker = "in DataLoader worker process";
+
+bool is_of_the_program(const std::string& exception) {
+  return exception.find(kOfAWorker) != exception.npos ||
+         std::any_of(std::begin(kOfTheProgram),
+                     std::end(kOfTheProgram),
+                     [&](std::string_view start) { return exception.starts_with(start); });
+}
+
 std::string help_for(const GivenValues& given) {
   std::string help = "see its output above";
+  const auto& raised = given.exceptions;
+  if (!raised.empty() && std::all_of(raised.begin(), raised.end(), is_of_the_program)) return help;
   if (!given.taken.empty()) {
     help += fmt::format(
         "; in place of messages of absent ranks it was given what it held itself ({}): {}",
@@ -158,10 +181,18 @@ std::string help_for(const GivenValues& given) {
   return help;
 }
 
+/// " (ValueError: no such file)", or "".
+std::string exceptions_text(const std::set<std::string>& exceptions) {
+  constexpr std::size_t kLongest = 200;
+  if (exceptions.empty()) return "";
+  return fmt::format(" ({})", exceptions.begin()->substr(0, kLongest));
+}
+
 GivenValues given_values(const fs::path& folder, const ProgramProcesses& processes) {
   GivenValues given{.taken = lines_of(folder / kTakenForOwn),
                     .passed = lines_of(folder / kPassedBarriers),
-                    .refused = last_line_of(folder / kRefusedFunctions)};
+                    .refused = last_line_of(folder / kRefusedFunctions),
+                    .exceptions = lines_of(folder / kExceptions)};
   for (const ProgramProcess& process : processes.all()) {
     for (const auto& read : process.profile.program->invented_reads) {
       given.invented.insert(read.reader.empty() ? "a copy" : read.reader);
@@ -233,14 +264,16 @@ void throw_if_failed(const ExecJob& job,
   }
   if (end.exit_code == 0) return;
   const GivenValues given = given_values(folder, processes);
+  const bool may_have_other_torch = !is_python(job.command) && processes.count_started() == 0;
   throw_error(
       job,
-      fmt::format("{}the program ended with exit code {}",
+      fmt::format("{}the program ended with exit code {}{}",
                   given.refused.empty()
                       ? ""
                       : fmt::format("the virtual GPU has no answer for {}; ", given.refused),
-                  end.exit_code),
-      help_for(given) + (is_python(job.command) ? "" : kHelpForOtherTorch),
+                  end.exit_code,
+                  exceptions_text(given.exceptions)),
+      help_for(given) + (may_have_other_torch ? kHelpForOtherTorch : ""),
       ExitCode::kBadInput);
 }
 

@@ -32,12 +32,22 @@ def let_autograd_rest():
             return
 
 
+def exception_text():
+    """Of the exception that ends the program, such as "ValueError: no such file"; "" if none does."""
+    exception = getattr(sys, "last_value", None)  # Python keeps what nobody caught
+    if exception is None:
+        return ""
+    return f"{type(exception).__name__}: {str(exception)}".splitlines()[0].removesuffix(": ")
+
+
 def at_end(recorder, optimizers, parameters):
     def end():
         """After --steps the program stops where it was: there is nothing to tear down in order."""
         for optimizer in list(optimizers.unfinished):
             optimizers.after_step(optimizer)  # it ran out of memory, and holds what it had made
         parameters.send()
+        if text := exception_text():
+            recorder.raised(text.encode(errors="replace"))
         if not recorder.was_ended():
             return let_autograd_rest()
         if "multiprocessing.util" in sys.modules:

@@ -25,6 +25,7 @@ ARGUMENTS = {
     "own_work_ends": (),
     "own_work_starts": (),
     "parameters": (c_char_p,),
+    "raised": (c_char_p,),
     "read_known": (c_uint64, c_int64, c_void_p),
     "region_made": (c_char_p, c_int, CALLBACK, CALLBACK),
     "tensor_holds": (c_uint64, c_int64, c_void_p),
