@@ -117,6 +117,10 @@ void onerank_exec_compiles() {
   if (recorder != nullptr) recorder->code_compiled();
 }
 
+void onerank_exec_saves() {
+  if (recorder != nullptr) recorder->end_after_last_step();
+}
+
 void onerank_exec_raised(const char* exception) {
   if (recorder != nullptr) recorder->raised(exception);
 }

@@ -193,7 +193,15 @@ void ProgramRecorder::backward_runs() {
     phases_.backward_ran();
     captured_steps_.backward_ran();
     recorded_.choice().backward_ran(phases_.iteration());
-    if (!is_first || stopped_ || !took_last_step()) return;
+    if (!is_first) return;
+  }
+  end_after_last_step();
+}
+
+void ProgramRecorder::end_after_last_step() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || !took_last_step()) return;
     stopped_ = true;
   }
   finish();

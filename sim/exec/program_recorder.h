@@ -94,6 +94,8 @@ class ProgramRecorder {
 
   /// See kExceptions.
   void raised(const std::string& exception) const;
+  /// Ends the program if it took its last step.
+  void end_after_last_step();
   /// Whether the program was told to end after its last step.
   bool has_ended_program();
 

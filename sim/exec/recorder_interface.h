@@ -37,6 +37,8 @@ void onerank_exec_closure_ends();
 void onerank_exec_optimizer_steps(uint64_t key);
 /// torch.compile begins to compile something.
 void onerank_exec_compiles();
+/// The program is about to write a file of tensors. After its last step it is ended.
+void onerank_exec_saves();
 /// This exception ends the process; "ValueError: " and its text, of one line.
 void onerank_exec_raised(const char* exception);
 /// Whether the program has been told to end, after its last step.

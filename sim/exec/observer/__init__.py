@@ -5,11 +5,11 @@ optimizer step (optimizers.py): where torch.compile made that, around the compil
 (compiled_steps.py). What the kernels of torch.compile are given is told at their launches (compiler.py),
 and the blocks of masks of flex_attention (flex_attention.py). The recorder asks which lines check what was
 computed (checks.py). The rest is what these need: the recorder's functions, tensors, parameters, modules
-as they are loaded, the end of the program.
+as they are loaded, what the program saves (saving.py), its end.
 """
 
 from . import checks as checks  # the recorder asks it
-from . import flex_attention
+from . import flex_attention, saving
 from .arrivals import Arrivals
 from .compiled_steps import CompiledSteps
 from .compiler import Compiler
@@ -27,5 +27,7 @@ def start(recorder_path):
     optimizers = Optimizers(recorder, parameters)
     at_end(recorder, optimizers, parameters)  # early, so that the program's own handlers run before it
     modules.watch()
-    Compiler(recorder, Arrivals(), flex_attention.watched(recorder))
+    arrivals = Arrivals()
+    saving.watch(recorder, arrivals)
+    Compiler(recorder, arrivals, flex_attention.watched(recorder))
     CompiledSteps(recorder, optimizers).watch()

@@ -28,6 +28,7 @@ ARGUMENTS = {
     "raised": (c_char_p,),
     "read_known": (c_uint64, c_int64, c_void_p),
     "region_made": (c_char_p, c_int, CALLBACK, CALLBACK),
+    "saves": (),
     "tensor_holds": (c_uint64, c_int64, c_void_p),
     "tensor_lies": (c_uint64, c_int64),
     "was_ended": (),

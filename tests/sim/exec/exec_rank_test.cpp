@@ -220,6 +220,20 @@ TEST_F(ExecRank, OfAnotherWorldThanTheProgramsLauncherMakesIsRefused) {
             HasSubstr("help: give --world-size 2, or start the program without its launcher")));
 }
 
+// A rank that runs later would go on from the file.
+TEST_F(ExecRank, SavesNothingAfterItsLastStep) {
+  const ProgramResult result = run_program("saves.py", {"--steps", "2"}, {path("kept")});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, AllOf(HasSubstr("saved 0"), HasSubstr("stepped 1")));
+  EXPECT_TRUE(std::filesystem::exists(path("kept-0.pt")));
+  EXPECT_FALSE(std::filesystem::exists(path("kept-1.pt")));
+  EXPECT_EQ(profile(0).program->optimizer_steps, 2);
+  EXPECT_TRUE(profile(0).program->stopped_by_steps);
+  const ProgramResult whole = run_program("saves.py", {}, {path("kept")});
+  ASSERT_EQ(whole.exit_code, 0) << whole.error;
+  EXPECT_TRUE(std::filesystem::exists(path("kept-1.pt")));
+}
+
 TEST_F(ExecRank, ThatNeverTrainsHasPeaksAndNoVerdict) {
   const ProgramResult result = run_program("inference.py", {"--peak-snapshot", path("peak.jsonl")});
   EXPECT_EQ(result.exit_code, 3);
