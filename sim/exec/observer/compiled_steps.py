@@ -57,7 +57,7 @@ class CompiledSteps:
         before = hook(self.optimizers.before_step, constant(harmless(self._before_traced_step)))
         after = hook(self.optimizers.after_step, constant(harmless(self._after_traced_step)))
         torch_optimizers.register_optimizer_step_pre_hook(before)
-        torch_optimizers.register_optimizer_step_pre_hook(with_told_closure(self.recorder))
+        torch_optimizers.register_optimizer_step_pre_hook(with_told_closure(self.recorder, self.optimizers))
         torch_optimizers.register_optimizer_step_post_hook(after)
 
     def _before_traced_step(self):

@@ -7,6 +7,7 @@ import weakref
 
 import torch
 
+from .harmless import harmless
 from .tensors import bytes_on_host, tell
 
 # In these an optimizer makes what lasts. Gradients are made again for every step.
@@ -47,30 +48,33 @@ def update_on_host(optimizer):
     return moved + 2 * kept, is_fused
 
 
-def told(recorder, closure):
-    """It runs the model: it is no part of the step in which it is called."""
+def told(recorder, closure, tell_gradients):
+    """It runs the model: it is no part of the step in which it is called. Gradients are there after it."""
 
     @functools.wraps(closure, updated=())
     def closure_told(*arguments, **named):
         recorder.closure_starts()
         try:
-            return closure(*arguments, **named)
+            loss = closure(*arguments, **named)
+            tell_gradients()
+            return loss
         finally:
             recorder.closure_ends()
 
     return closure_told
 
 
-def with_told_closure(recorder):
+def with_told_closure(recorder, optimizers):
     """A hook that changes the arguments of an optimizer's step, whose first one is the optimizer."""
 
-    def change(_, arguments, named):
+    def change(optimizer, arguments, named):
         if torch.compiler.is_compiling():
             return None
+        tell_gradients = harmless(functools.partial(optimizers.tell_gradients, optimizer))
         if callable(named.get("closure")):
-            return arguments, {**named, "closure": told(recorder, named["closure"])}
+            return arguments, {**named, "closure": told(recorder, named["closure"], tell_gradients)}
         if len(arguments) > 1 and callable(arguments[1]):
-            return (arguments[0], told(recorder, arguments[1]), *arguments[2:]), named
+            return (arguments[0], told(recorder, arguments[1], tell_gradients), *arguments[2:]), named
         return None
 
     return change
@@ -117,6 +121,10 @@ class Optimizers:
     def steps_one_after_another(self, optimizer):
         """No optimizer steps it, whatever was told since its step began."""
         self._told_before[optimizer] = self._told_updates
+
+    def tell_gradients(self, optimizer):
+        self._tell_named(is_new=False)
+        self._tell_unnamed(optimizer, is_new=False)
 
     def _tell_named(self, is_new):
         """The parameters of the models, and their gradients."""

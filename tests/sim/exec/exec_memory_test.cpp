@@ -141,6 +141,12 @@ TEST_F(ExecMemory, OfAReducersBucketsIsCommunication) {
       << "one of them, as a whole number of blocks";
 }
 
+// PyTorch Lightning computes the loss inside the step.
+TEST_F(ExecMemory, OfGradientsThatAClosureMakesIsTheirs) {
+  ASSERT_EQ(run_program("closures.py", {"--steps", "2"}).exit_code, 0);
+  EXPECT_GE((*profile(0).peak.categories)[estimator::MemoryCategory::kGradient], 4 * 64 * 64);
+}
+
 // Four units of 4 MiB, all whole when the backward begins.
 TEST_F(ExecMemory, OfFlatGatheredParametersIsNoActivation) {
   const auto peak = snapshot_of("fsdp1.py");
