@@ -39,8 +39,8 @@ constexpr StepNote kStepNotes[] = {
      "the iteration that was recorded called other collectives than its neighbours (those of a "
      "log or a check, or of DistributedDataParallel, which lays out its buckets anew once): step "
      "and peak may not be those of training. Let the program take more steps"},
-    {kWithMoreLaunches,
-     "the iteration that was recorded launched many more kernels outside its optimizer's step than "
+    {kWithMoreProducts,
+     "the iteration that was recorded has many more products outside its optimizer's step than "
      "one beside it, as if the program evaluated or generated in it: a step without that is "
      "shorter. Let the program take more steps"},
 };

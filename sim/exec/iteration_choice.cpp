@@ -8,9 +8,10 @@ namespace {
 /// Enough for reducers and optimizers that begin to work in another way after a warm-up.
 constexpr int kMostChoicesByNeighbours = 4;
 
-/// A forward and its backward launch some three times the kernels of a forward alone, so that the
-/// evaluation of one batch makes a third more. Assumed; what programs log now and then is less.
-constexpr double kManyMoreLaunches = 1.2;
+/// A forward and its backward have three times the products of a forward alone, so that the
+/// evaluation of one batch makes a third more. Assumed. Other kernels do not count: where gradients
+/// are set to zero and summed up, the first iteration has fewer of these.
+constexpr double kManyMoreProducts = 1.2;
 
 }  // namespace
 
@@ -39,8 +40,8 @@ void IterationChoice::called(int64_t running, const CalledCollective& call) {
   if (running <= chosen_ + 1) ++seen_[running].calls[call];
 }
 
-void IterationChoice::launched(int64_t running) {
-  if (running <= chosen_ + 1) ++seen_[running].launches;
+void IterationChoice::multiplied(int64_t running) {
+  if (running <= chosen_ + 1) ++seen_[running].products;
 }
 
 void IterationChoice::began_again(int64_t running) { seen_.erase(running); }
@@ -50,7 +51,7 @@ void IterationChoice::had_gone_on_until(int64_t iteration) {
   if (found == seen_.end()) return;
   Seen& before = seen_[iteration - 1];
   for (const auto& [call, times] : found->second.calls) before.calls[call] += times;
-  before.launches += found->second.launches;
+  before.products += found->second.products;
   seen_.erase(found);
 }
 
@@ -61,21 +62,21 @@ bool IterationChoice::calls_more(const Seen& own, const Seen& other) {
   });
 }
 
-/// Of an iteration without kernels it was not seen where it began.
-bool IterationChoice::launches_more(const Seen& own, const Seen& other) {
-  const auto most = kManyMoreLaunches * static_cast<double>(other.launches);
-  return other.launches > 0 && static_cast<double>(own.launches) > most;
+/// Of an iteration without products it was not seen where it began.
+bool IterationChoice::multiplies_more(const Seen& own, const Seen& other) {
+  const auto most = kManyMoreProducts * static_cast<double>(other.products);
+  return other.products > 0 && static_cast<double>(own.products) > most;
 }
 
 void IterationChoice::compare(int64_t next) {
   const Seen& own = seen_[chosen_];
   if (next == chosen_ + 1 && chosen_ > 0) {
     facts_.has_other_calls = calls_more(own, seen_[chosen_ - 1]);
-    facts_.launches_more = launches_more(own, seen_[chosen_ - 1]);
+    facts_.multiplies_more = multiplies_more(own, seen_[chosen_ - 1]);
   }
   if (next == chosen_ + 2) {
     facts_.has_other_calls = own.calls != seen_[chosen_ + 1].calls;
-    facts_.launches_more = launches_more(own, seen_[chosen_ + 1]);
+    facts_.multiplies_more = multiplies_more(own, seen_[chosen_ + 1]);
   }
   const int64_t first_compared = std::min(chosen_, next - 1) - 1;
   seen_.erase(seen_.begin(), seen_.lower_bound(first_compared));
@@ -86,7 +87,7 @@ bool IterationChoice::iteration_began(int64_t next) {
   const bool lacks_graph = graph_is_launched_later_ && !facts_.launches_graph;
   if (facts_.is_usual() && !lacks_graph) return false;
   IterationFacts others = facts_;
-  others.has_other_calls = others.launches_more = false;
+  others.has_other_calls = others.multiplies_more = false;
   const bool is_by_neighbours = others.is_usual() && !lacks_graph;
   if (is_by_neighbours && ++choices_by_neighbours_ > kMostChoicesByNeighbours) return false;
   chosen_ = next;

@@ -19,13 +19,12 @@ struct IterationFacts {
   /// It called collectives that the iteration before it did not call, or not the same ones as the
   /// iteration behind it (DistributedDataParallel rebuilds its buckets once).
   bool has_other_calls = false;
-  /// It launched many more kernels than an iteration beside it: the program evaluated, or
-  /// generated.
-  bool launches_more = false;
+  /// It had many more products than an iteration beside it: the program evaluated, or generated.
+  bool multiplies_more = false;
   bool runs_backward = false;  ///< a node of autograd, or a CUDA graph
 
   bool is_usual() const {
-    return !compiles && !captures_graph && !has_other_steps && !has_other_calls && !launches_more;
+    return !compiles && !captures_graph && !has_other_steps && !has_other_calls && !multiplies_more;
   }
 };
 
@@ -40,8 +39,8 @@ struct CalledCollective {
 /// Chooses the second iteration, the first one behind the first-time costs. If that contains
 /// something that other iterations do not, or if CUDA graphs are launched later and not in it, the
 /// next iteration is chosen again, as long as there may be one. Because of its neighbours'
-/// collectives and kernels that happens a few times at most: those of some programs differ in every
-/// iteration.
+/// collectives and products that happens a few times at most: those of some programs differ in
+/// every iteration.
 class IterationChoice {
  public:
   /// The program is ended after so many iterations; 0: nobody knows when.
@@ -58,11 +57,11 @@ class IterationChoice {
   void graph_launched(int64_t running);
   void had_other_steps(int64_t iteration);
   void called(int64_t running, const CalledCollective& call);
-  /// A kernel, outside the steps of optimizers.
-  void launched(int64_t running);
-  /// What was called and launched in it does not count.
+  /// A product, a convolution or attention, outside the steps of optimizers.
+  void multiplied(int64_t running);
+  /// What was called and multiplied in it does not count.
   void began_again(int64_t running);
-  /// What was called and launched in `iteration` belongs to the one before.
+  /// What was called and multiplied in `iteration` belongs to the one before.
   void had_gone_on_until(int64_t iteration);
 
   /// `next` will begin: compares the chosen iteration, if it has ended, with its neighbours. Called
@@ -79,10 +78,10 @@ class IterationChoice {
   IterationFacts facts_;
   struct Seen {
     std::map<CalledCollective, int64_t> calls;  // how often each was called
-    int64_t launches = 0;
+    int64_t products = 0;
   };
   static bool calls_more(const Seen& own, const Seen& other);
-  static bool launches_more(const Seen& own, const Seen& other);
+  static bool multiplies_more(const Seen& own, const Seen& other);
 
   bool graph_is_launched_later_ = false;
   std::map<int64_t, Seen> seen_;  // by iteration

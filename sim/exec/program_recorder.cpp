@@ -447,22 +447,21 @@ void ProgramRecorder::count_call(const CollectiveLog::Key& call) {
       {.communicator = call.communicator, .kind = call.kind, .bytes = call.bytes});
 }
 
-void ProgramRecorder::note_launch() {
+void ProgramRecorder::note_product() {
   const std::lock_guard lock(mutex_);
   const std::string& phase = phases_.running();
   if (!is_of_iteration(phase) || is_step(phase)) return;
-  recorded_.choice().launched(phases_.iteration());
+  recorded_.choice().multiplied(phases_.iteration());
 }
 
 void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
   switch (event.kind) {
     case ONERANK_VIRTUAL_GPU_KERNEL:
       kernel_launched(event.addresses, event.address_count);
-      note_launch();
       break;
     case ONERANK_VIRTUAL_GPU_PRODUCT:
     case ONERANK_VIRTUAL_GPU_ATTENTION:
-      note_launch();
+      note_product();
       break;
     case ONERANK_VIRTUAL_GPU_CAPTURE:
       capture_began(event.graph);

@@ -11,8 +11,6 @@ using testing::Each;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const LaunchCost kFreeHost = {};
-
 double iteration_of(const TracedRank& rank, const LaunchCost& launch = kFreeHost) {
   return replay({rank.played()}, launch).front().iteration_seconds();
 }

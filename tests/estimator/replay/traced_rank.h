@@ -9,6 +9,9 @@
 
 namespace estimator {
 
+/// Of a host whose calls take no time.
+inline const LaunchCost kFreeHost = {};
+
 /// DGX H100 machines.
 inline ClusterConfig h100_cluster(int64_t nodes) {
   ClusterConfig cluster;

@@ -11,8 +11,6 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-const LaunchCost kFreeHost = {};
-
 std::string deadlock_of(const std::vector<TracedRank>& ranks) {
   std::vector<ReplayRank> played;
   for (const TracedRank& rank : ranks) played.push_back(rank.played());

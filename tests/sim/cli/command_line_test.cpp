@@ -142,7 +142,7 @@ TEST_F(CommandLine, AModelIsReadFromItsFile) {
   const ProgramResult replaced =
       run(small_plan({"check", write("plan.json", R"({"model": "gpt2"})")}, {"--model", config}));
   EXPECT_EQ(replaced.exit_code, 0) << replaced.error;
-  EXPECT_THAT(error_of(small_plan({"check"}, {"--model", "facebook/opt-1.3b"})),
+  EXPECT_THAT(error_of(small_plan({"check"}, {"--model", "facebook/galactica-1.3b"})),
               HasSubstr("its config.json can be given as a file"));
 }
 

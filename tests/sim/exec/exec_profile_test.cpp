@@ -76,7 +76,7 @@ TEST_F(ExecProfile, OfAProgramThatSamplesInItsLastIterationSaysSo) {
   const ProgramResult result = run_program("samples.py", {"--steps", "2"}, {"0"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(profile(0).program->recorded_iteration, 1);
-  EXPECT_THAT(result.output, HasSubstr("launched many more kernels"));
+  EXPECT_THAT(result.output, HasSubstr("has many more products"));
 }
 
 TEST_F(ExecProfile, OfOptimizersThatStepInTurnIsOfAUsualIteration) {

@@ -109,61 +109,61 @@ TEST(IterationChoice, DoesNotGoOnForEverWhereCollectivesDiffer) {
   EXPECT_TRUE(choice.facts().has_other_calls);
 }
 
-void launch(IterationChoice& choice, int64_t iteration, int64_t kernels) {
-  for (int64_t i = 0; i < kernels; ++i) choice.launched(iteration);
+void multiply(IterationChoice& choice, int64_t iteration, int64_t products) {
+  for (int64_t i = 0; i < products; ++i) choice.multiplied(iteration);
 }
 
-/// The iteration that is chosen in the end, of some that launch so many kernels.
-IterationChoice chosen_of(int64_t steps, const std::vector<int64_t>& kernels) {
+/// The iteration that is chosen in the end, of some that have so many products.
+IterationChoice chosen_of(int64_t steps, const std::vector<int64_t>& products) {
   IterationChoice choice(steps);
-  for (int64_t i = 0; i < static_cast<int64_t>(kernels.size()); ++i) {
-    launch(choice, i, kernels[static_cast<std::size_t>(i)]);
+  for (int64_t i = 0; i < static_cast<int64_t>(products.size()); ++i) {
+    multiply(choice, i, products[static_cast<std::size_t>(i)]);
     ends(choice, i);
   }
   return choice;
 }
 
 // minGPT's chargpt.py samples 500 tokens before its second iteration.
-TEST(IterationChoice, GoesOnWhereAnIterationLaunchesMoreThanTheOneBefore) {
+TEST(IterationChoice, GoesOnWhereAnIterationMultipliesMoreThanTheOneBefore) {
   const IterationChoice choice = chosen_of(3, {300, 4000, 300});
   EXPECT_EQ(choice.chosen(), 2);
   EXPECT_TRUE(choice.facts().is_usual());
 }
 
-TEST(IterationChoice, GoesOnWhereTheNextIterationLaunchesFewer) {
+TEST(IterationChoice, GoesOnWhereTheNextIterationMultipliesLess) {
   const IterationChoice choice = chosen_of(4, {400, 400, 300, 300});
   EXPECT_EQ(choice.chosen(), 3) << "the first two evaluated, each a batch";
   EXPECT_TRUE(choice.facts().is_usual());
 }
 
-TEST(IterationChoice, SaysThatAnIterationLaunchesMoreWhereNoneIsLeft) {
-  for (const auto& kernels : {std::vector<int64_t>{300, 400}, {400, 400, 300}}) {
-    const IterationChoice choice = chosen_of(static_cast<int64_t>(kernels.size()), kernels);
+TEST(IterationChoice, SaysThatAnIterationMultipliesMoreWhereNoneIsLeft) {
+  for (const auto& products : {std::vector<int64_t>{300, 400}, {400, 400, 300}}) {
+    const IterationChoice choice = chosen_of(static_cast<int64_t>(products.size()), products);
     EXPECT_EQ(choice.chosen(), 1);
-    EXPECT_TRUE(choice.facts().launches_more);
+    EXPECT_TRUE(choice.facts().multiplies_more);
     EXPECT_FALSE(choice.facts().is_usual());
   }
 }
 
-TEST(IterationChoice, KeepsAnIterationThatLaunchesAsManyOrFewer) {
-  for (const auto& kernels :
+TEST(IterationChoice, KeepsAnIterationThatMultipliesAsMuchOrLess) {
+  for (const auto& products :
        {std::vector<int64_t>{300, 300, 300}, {300, 330, 300}, {900, 300, 4000}, {0, 300, 0}}) {
-    const IterationChoice choice = chosen_of(0, kernels);
-    EXPECT_EQ(choice.chosen(), 1) << testing::PrintToString(kernels);
-    EXPECT_TRUE(choice.facts().is_usual()) << testing::PrintToString(kernels);
+    const IterationChoice choice = chosen_of(0, products);
+    EXPECT_EQ(choice.chosen(), 1) << testing::PrintToString(products);
+    EXPECT_TRUE(choice.facts().is_usual()) << testing::PrintToString(products);
   }
 }
 
 // A generator steps after its discriminator, by which the first iteration seemed to have ended.
 TEST(IterationChoice, CountsForAnIterationWhatFollowsInIt) {
   IterationChoice choice(2);
-  launch(choice, 0, 100);
+  multiply(choice, 0, 100);
   ends(choice, 0);
-  launch(choice, 1, 100);
+  multiply(choice, 1, 100);
   choice.called(1, kReduce);
   choice.had_gone_on_until(1);
   ends(choice, 0);
-  launch(choice, 1, 200);
+  multiply(choice, 1, 200);
   choice.called(1, kReduce);
   ends(choice, 1);
   EXPECT_EQ(choice.chosen(), 1);
@@ -173,11 +173,11 @@ TEST(IterationChoice, CountsForAnIterationWhatFollowsInIt) {
 // A batch that was too large was tried first.
 TEST(IterationChoice, DoesNotCountWhatWasTriedBefore) {
   IterationChoice choice(2);
-  launch(choice, 0, 300);
+  multiply(choice, 0, 300);
   ends(choice, 0);
-  launch(choice, 1, 100);
+  multiply(choice, 1, 100);
   choice.began_again(1);
-  launch(choice, 1, 300);
+  multiply(choice, 1, 300);
   ends(choice, 1);
   EXPECT_TRUE(choice.facts().is_usual());
 }
