@@ -10,10 +10,11 @@
 namespace virtual_gpu {
 namespace {
 
+constexpr int kMostNvlinks = 36;      // NVML_NVLINK_MAX_LINKS
 constexpr size_t kLongestName = 255;  // cudaDeviceProp::name holds 256 characters
 constexpr const char* kExample =
     "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;"
-    "l2_bytes=52428800;outside_bytes=0;devices=1;events=immediate";
+    "l2_bytes=52428800;outside_bytes=0;devices=1;nvlinks=18;board_watts=700;events=immediate";
 
 constexpr const char* kEvents[] = {"immediate", "ordered"};  // by VirtualGpuSpec::ordered_events
 
@@ -73,7 +74,9 @@ std::string to_environment(const VirtualGpuSpec& spec) {
       ";memory_bytes=" + std::to_string(spec.memory_bytes) +
       ";l2_bytes=" + std::to_string(spec.l2_bytes) +
       ";outside_bytes=" + std::to_string(spec.outside_bytes) +
-      ";devices=" + std::to_string(spec.device_count) + ";events=" + kEvents[spec.ordered_events];
+      ";devices=" + std::to_string(spec.device_count) + ";nvlinks=" + std::to_string(spec.nvlinks) +
+      ";board_watts=" + std::to_string(spec.board_watts) +
+      ";events=" + kEvents[spec.ordered_events];
   if (parse(text) != spec) fail("the name " + quoted(spec.name) + " holds a ';'");
   return text;
 }
@@ -99,6 +102,8 @@ VirtualGpuSpec parse(std::string_view text) {
   spec.outside_bytes =
       parse_integer<int64_t>("outside_bytes", take(fields, "outside_bytes"), 0, spec.memory_bytes);
   spec.device_count = parse_integer<int>("devices", take(fields, "devices"), 1, 64);
+  spec.nvlinks = parse_integer<int>("nvlinks", take(fields, "nvlinks"), 0, kMostNvlinks);
+  spec.board_watts = parse_integer<int>("board_watts", take(fields, "board_watts"), 0);
 
   const std::string_view events = take(fields, "events");
   const auto* const known = std::find(std::begin(kEvents), std::end(kEvents), events);

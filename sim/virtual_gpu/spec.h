@@ -24,6 +24,8 @@ struct VirtualGpuSpec {
   int64_t outside_bytes = 0;  // the part that a process holds from its start, outside any
                               // allocator: CUDA's context and libraries
   int device_count = 1;       // equal devices in this process
+  int nvlinks = 0;            // NVLink connections of a device; the devices then reach each other
+  int board_watts = 0;        // the power limit of its board; 0: not known
   /// True: an event has happened when the host has waited for it (events=ordered). False: it has
   /// happened as soon as it is recorded (events=immediate).
   bool ordered_events = false;
@@ -33,8 +35,8 @@ struct VirtualGpuSpec {
 
 /// The value of ONERANK_VIRTUAL_GPU for `spec`, e.g.
 /// "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;
-/// l2_bytes=52428800;outside_bytes=0;devices=1;events=immediate". Throws std::invalid_argument if
-/// parse() would not return `spec` for it.
+/// l2_bytes=52428800;outside_bytes=0;devices=1;nvlinks=18;board_watts=700;events=immediate". Throws
+/// std::invalid_argument if parse() would not return `spec` for it.
 std::string to_environment(const VirtualGpuSpec& spec);
 
 /// Reads what to_environment() writes. Every key must be given once, in any order, and no other

@@ -4,11 +4,46 @@
 #include <stdexcept>
 
 #include "estimator/base/errors.h"
+#include "estimator/compute/board_power.h"
 #include "sim/virtual_gpu/spec.h"
 
 namespace sim {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// The NVLink connections of one GPU, by its link: NVIDIA's data sheets of P100, V100, A100, H100,
+/// B200 and GB200, which are the bandwidths of data/links.json over those of one connection (20, 25
+/// and 50 GB/s); H800: SimAI (the link's source).
+constexpr struct {
+  const char* link;
+  int connections;
+} kNvlinks[] = {
+    {"nvlink1", 4},
+    {"nvlink2", 6},
+    {"nvlink3", 12},
+    {"nvlink4", 18},
+    {"nvlink4-h800", 8},
+    {"nvlink5", 18},
+    {"nvl72", 18},
+};
+
+/// A Grace Hopper's NVLink is that of its processor: no other GPU is behind it.
+int nvlinks_of(const estimator::Gpu& gpu) {
+  if (gpu.nvlink_domain_gpus == 1) return 0;
+  for (const auto& known : kNvlinks) {
+    if (gpu.default_intra_link == known.link) return known.connections;
+  }
+  return 0;
+}
+
+int board_watts_of(const estimator::Gpu& gpu) {
+  const estimator::BoardPower* board = estimator::board_power(gpu);
+  return board == nullptr ? 0 : static_cast<int>(board->limit_watts);
+}
+
+}  // namespace
 
 std::string virtual_gpu_setting(const estimator::Gpu& gpu, const VirtualGpuOptions& options) {
   virtual_gpu::VirtualGpuSpec spec;
@@ -18,6 +53,8 @@ std::string virtual_gpu_setting(const estimator::Gpu& gpu, const VirtualGpuOptio
   spec.l2_bytes = static_cast<int>(gpu.l2_bytes);
   spec.outside_bytes = options.outside_bytes;
   spec.device_count = options.device_count;
+  spec.nvlinks = nvlinks_of(gpu);
+  spec.board_watts = board_watts_of(gpu);
   spec.ordered_events = options.ordered_events;
   if (std::sscanf(gpu.compute_capability.c_str(),
                   "%d.%d",

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/peers.h"
 #include "sim/virtual_gpu/cudart/stream.h"
 
 using virtual_gpu::device;
@@ -83,3 +84,16 @@ CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* gree
 #endif
 
 CUresult cuCtxSynchronize() { return static_cast<CUresult>(cudaDeviceSynchronize()); }
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+  if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return static_cast<CUresult>(virtual_gpu::enable_peer_access(peer->device));
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+  if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return static_cast<CUresult>(virtual_gpu::disable_peer_access(peer->device));
+}

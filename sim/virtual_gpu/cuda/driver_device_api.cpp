@@ -5,6 +5,7 @@
 
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/device_attributes.h"
+#include "sim/virtual_gpu/cudart/peers.h"
 #include "sim/virtual_gpu/generated_stub.h"
 
 using virtual_gpu::device;
@@ -72,6 +73,14 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice ordinal, CUdevice peer) {
   if (check_ordinal(ordinal) != CUDA_SUCCESS || check_ordinal(peer) != CUDA_SUCCESS) {
     return CUDA_ERROR_INVALID_DEVICE;
   }
-  *can = 0;
+  *can = virtual_gpu::can_access_peer(*device(), ordinal, peer);
   return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAttribute(int* value,
+                                 CUdevice_P2PAttribute attribute,
+                                 CUdevice ordinal,
+                                 CUdevice peer) {
+  return static_cast<CUresult>(
+      cudaDeviceGetP2PAttribute(value, static_cast<cudaDeviceP2PAttr>(attribute), ordinal, peer));
 }

@@ -5,6 +5,7 @@
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/device_attributes.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
+#include "sim/virtual_gpu/cudart/peers.h"
 #include "sim/virtual_gpu/cudart/stream.h"
 #include "sim/virtual_gpu/generated_stub.h"
 
@@ -101,10 +102,30 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int ordinal, int peer) {
   if (check_ordinal(ordinal) != cudaSuccess || check_ordinal(peer) != cudaSuccess) {
     return remember(cudaErrorInvalidDevice);
   }
-  *can = 0;
+  *can = virtual_gpu::can_access_peer(*device(), ordinal, peer);
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
-  return remember(cudaErrorPeerAccessUnsupported);
+cudaError_t cudaDeviceGetP2PAttribute(int* value,
+                                      cudaDeviceP2PAttr attribute,
+                                      int ordinal,
+                                      int peer) {
+  if (check_ordinal(ordinal) != cudaSuccess || check_ordinal(peer) != cudaSuccess) {
+    return remember(cudaErrorInvalidDevice);
+  }
+  const auto known = virtual_gpu::peer_attribute(*device(), attribute, ordinal, peer);
+  if (!known) return remember(cudaErrorInvalidValue);
+  *value = *known;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  if (flags != 0) return remember(cudaErrorInvalidValue);
+  return remember(virtual_gpu::enable_peer_access(peer));
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  if (device() == nullptr) return remember(cudaErrorInitializationError);
+  return remember(virtual_gpu::disable_peer_access(peer));
 }

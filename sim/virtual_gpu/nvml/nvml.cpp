@@ -1,7 +1,6 @@
 // NVIDIA's management library, as programs ask it through pynvml and torch: how many devices there
-// are, their names, memory and use. A function that is not here is not found, which pynvml says.
-//
-// Types and numbers are those of nvml.h of CUDA 13, which is in no package that is small.
+// are, their names, memory and use, and how they are joined. A function that is not here is not
+// found, which pynvml says.
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -9,26 +8,14 @@
 #include <cstring>
 #include <string>
 
-#include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/device_attributes.h"
 #include "sim/virtual_gpu/driver_version.h"
+#include "sim/virtual_gpu/nvml/handle.h"
 
 using virtual_gpu::device;
+using namespace virtual_gpu::nvml;
 
 namespace {
-
-enum Result : int {
-  kSuccess = 0,
-  kInvalidArgument = 2,
-  kNotSupported = 3,
-  kInsufficientSize = 7,
-  kDriverNotLoaded = 9,
-};
-
-/// A handle is the address of its device's place here.
-constexpr int kMostDevices = 64;
-char handles[kMostDevices];
-using Handle = char*;
 
 struct Memory {
   unsigned long long total, free, used;
@@ -40,11 +27,6 @@ struct MemoryV2 {
 struct Utilization {
   unsigned gpu, memory;
 };
-struct PciInfo {
-  char legacy_bus_id[16];
-  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
-  char bus_id[32];
-};
 struct ProcessInfo {
   unsigned pid;
   unsigned long long used_bytes;
@@ -53,13 +35,6 @@ struct ProcessInfo {
 
 constexpr int kDegrees = 40;
 constexpr unsigned kMilliwatts = 100'000;
-
-/// Device of a handle, -1 for none.
-int ordinal_of(Handle handle) {
-  if (device() == nullptr || handle < handles) return -1;
-  const auto ordinal = handle - handles;
-  return ordinal < device()->spec.device_count ? static_cast<int>(ordinal) : -1;
-}
 
 Result give(const std::string& text, char* buffer, unsigned length) {
   if (text.size() >= length) return kInsufficientSize;
@@ -241,8 +216,4 @@ int nvmlDeviceGetComputeRunningProcesses(Handle handle, unsigned* count, Process
   *count = 0;  // its structure is of another size than today's
   return kSuccess;
 }
-
-// torch looks these up when memory runs out or memory is shared over NVLink.
-int nvmlDeviceGetNvLinkRemoteDeviceType(Handle, unsigned, int*) { return kNotSupported; }
-int nvmlDeviceGetNvLinkRemotePciInfo_v2(Handle, unsigned, PciInfo*) { return kNotSupported; }
 }

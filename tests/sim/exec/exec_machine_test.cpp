@@ -26,6 +26,10 @@ TEST_F(ExecMachine, TellsOfItsDevicesThroughNvml) {
   EXPECT_THAT(result.output, HasSubstr("devices 4 4"));
   EXPECT_EQ(printed(result.output, "total"), profile(0).device.total_bytes);
   EXPECT_EQ(printed(result.output, "used"), (int64_t{1} << 30) + profile(0).program->outside_bytes);
+  EXPECT_THAT(result.output, HasSubstr("peers True"));
+  EXPECT_EQ(printed(result.output, "clock"), 1980);
+  EXPECT_EQ(printed(result.output, "links"), 18);
+  EXPECT_EQ(printed(result.output, "limit"), 700'000);
 }
 
 // modded-nanogpt prints what it says.

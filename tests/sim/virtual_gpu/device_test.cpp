@@ -73,10 +73,27 @@ TEST(Device, IsFoundByItsBusId) {
   EXPECT_EQ(ordinal, 1);
 }
 
-TEST(Device, HasNoPeers) {
-  int can = -1;
+TEST(Device, ReachesItsPeerOverNvlink) {
+  int can = -1, atomics = -1;
   EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
-  EXPECT_EQ(can, 0);
+  EXPECT_EQ(can, 1);
+  EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 1, 1), cudaSuccess);
+  EXPECT_EQ(can, 0) << "a device is not its own peer";
+  EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 2), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, 1, 0),
+            cudaSuccess);
+  EXPECT_EQ(atomics, 1);
+  cudaGetLastError();
+}
+
+TEST(Device, AllowsAccessToItsPeerOnce) {
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaSuccess);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 1), cudaErrorInvalidValue);
+  cudaGetLastError();
 }
 
 TEST(Device, ErrorsHaveTheirNames) {
@@ -108,9 +125,25 @@ TEST(DeviceDeathTest, OfAnUnknownCapabilityThereIsNoneAndTheReasonIsTold) {
   EXPECT_EXIT(
       count_devices_of(
           "name=x;capability=6.1;multiprocessors=1;memory_bytes=1;l2_bytes=1;outside_bytes=0;"
-          "devices=1;events=immediate"),
+          "devices=1;nvlinks=0;board_watts=0;events=immediate"),
       testing::ExitedWithCode(cudaErrorInitializationError),
       "nothing is known of compute capability 6.1");
+}
+
+/// Ends the process with 0 if a device without NVLink cannot reach the other.
+[[noreturn]] void look_for_peers_without_nvlink() {
+  setenv("ONERANK_VIRTUAL_GPU",
+         "name=x;capability=9.0;multiprocessors=1;memory_bytes=1;l2_bytes=1;outside_bytes=0;"
+         "devices=2;nvlinks=0;board_watts=0;events=immediate",
+         1);
+  int can = -1;
+  const cudaError_t error = cudaDeviceCanAccessPeer(&can, 0, 1);
+  const bool is_refused = cudaDeviceEnablePeerAccess(1, 0) == cudaErrorPeerAccessUnsupported;
+  exit(error == cudaSuccess && can == 0 && is_refused ? 0 : 1);
+}
+
+TEST(DeviceDeathTest, WithoutNvlinkHasNoPeers) {
+  EXPECT_EXIT(look_for_peers_without_nvlink(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -100,6 +100,21 @@ TEST(DriverContext, IsActive) {
   EXPECT_EQ(is_active, 1);
 }
 
+TEST(DriverContext, OfAPeerCanBeUsedOnce) {
+  CUcontext peer = nullptr;
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&peer, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxEnablePeerAccess(peer, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxEnablePeerAccess(peer, 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+  EXPECT_EQ(cuCtxDisablePeerAccess(peer), CUDA_SUCCESS);
+  EXPECT_EQ(cuCtxEnablePeerAccess(nullptr, 0), CUDA_ERROR_INVALID_CONTEXT);
+  int can = 0, rank = -1;
+  EXPECT_EQ(cuDeviceCanAccessPeer(&can, 1, 0), CUDA_SUCCESS);
+  EXPECT_EQ(can, 1);
+  EXPECT_EQ(cuDeviceGetP2PAttribute(&rank, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, 0, 1),
+            CUDA_SUCCESS);
+  EXPECT_EQ(rank, 0);
+}
+
 TEST(DriverContext, AStreamHasThatOfItsDevice) {
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);

@@ -14,10 +14,12 @@ const VirtualGpuSpec kH100{.name = "NVIDIA H100 80GB HBM3",
                            .multiprocessors = 132,
                            .memory_bytes = 85029158912,
                            .l2_bytes = 52428800,
-                           .device_count = 1};
+                           .device_count = 1,
+                           .nvlinks = 18,
+                           .board_watts = 700};
 constexpr const char* kH100Text =
     "name=NVIDIA H100 80GB HBM3;capability=9.0;multiprocessors=132;memory_bytes=85029158912;"
-    "l2_bytes=52428800;outside_bytes=0;devices=1;events=immediate";
+    "l2_bytes=52428800;outside_bytes=0;devices=1;nvlinks=18;board_watts=700;events=immediate";
 
 std::string message_of(const std::string& text) {
   try {
@@ -36,14 +38,15 @@ TEST(VirtualGpuSpec, ReadsKeysInAnyOrder) {
   EXPECT_EQ(
       parse(
           "devices=1;events=immediate;memory_bytes=85029158912;multiprocessors=132;capability=9.0;"
-          "outside_bytes=0;l2_bytes=52428800;name=NVIDIA H100 80GB HBM3"),
+          "outside_bytes=0;board_watts=700;nvlinks=18;l2_bytes=52428800;name=NVIDIA H100 80GB "
+          "HBM3"),
       kH100);
 }
 
 TEST(VirtualGpuSpec, ReadsTwoDigitCapabilities) {
   const auto spec = parse(
       "name=B300;capability=10.3;multiprocessors=148;memory_bytes=1;l2_bytes=1;"
-      "outside_bytes=0;devices=8;events=immediate");
+      "outside_bytes=0;devices=8;nvlinks=18;board_watts=0;events=immediate");
   EXPECT_EQ(spec.capability_major, 10);
   EXPECT_EQ(spec.capability_minor, 3);
   EXPECT_EQ(spec.device_count, 8);
@@ -58,10 +61,16 @@ TEST(VirtualGpuSpec, TellsWhenAnEventHasHappened) {
   EXPECT_EQ(parse(to_environment(spec)), spec);
 }
 
+TEST(VirtualGpuSpec, RejectsMoreNvlinksThanADeviceCanHave) {
+  VirtualGpuSpec spec = kH100;
+  spec.nvlinks = 37;
+  EXPECT_THROW(to_environment(spec), std::invalid_argument);
+}
+
 TEST(VirtualGpuSpec, RejectsAModeOfEventsThatIsNone) {
   const std::string text =
       "name=x;capability=9.0;multiprocessors=1;memory_bytes=1;l2_bytes=1;outside_bytes=0;"
-      "devices=1;events=late";
+      "devices=1;nvlinks=0;board_watts=0;events=late";
   EXPECT_NE(message_of(text).find("'late'"), std::string::npos);
 }
 
@@ -90,7 +99,7 @@ TEST(VirtualGpuSpec, RejectsNumbersThatAreNone) {
 TEST(VirtualGpuSpec, RejectsMoreOutsideAllocatorsThanThereIs) {
   const auto with = [](int64_t bytes) {
     return "name=x;capability=9.0;multiprocessors=1;memory_bytes=80;l2_bytes=1;devices=1;"
-           "events=immediate;outside_bytes=" +
+           "nvlinks=0;board_watts=0;events=immediate;outside_bytes=" +
            std::to_string(bytes);
   };
   EXPECT_EQ(parse(with(80)).outside_bytes, 80);
