@@ -51,6 +51,15 @@ TEST_F(ExecFailures, AFunctionThatTheVirtualGpuDoesNotHaveIsNamed) {
                         "cusolverDnXgeqrf_bufferSize(): what torch.linalg computes with cuSOLVER"));
 }
 
+TEST_F(ExecFailures, SharedMemoryOfRanksIsNamed) {
+  const ProgramResult result = run_program("shares_memory.py", {"--world-size", "8"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.output, HasSubstr("nvshmem False"));
+  EXPECT_THAT(result.error,
+              HasSubstr("error: the virtual GPU has no answer for cuMemExportToShareableHandle(): "
+                        "memory that ranks share is not modelled"));
+}
+
 TEST_F(ExecFailures, InventedReadsAreNamed) {
   const ProgramResult result = run_program("asserts.py", {});
   EXPECT_EQ(result.exit_code, 2);
