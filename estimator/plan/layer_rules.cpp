@@ -74,10 +74,6 @@ void check_around_prediction(Rules& rules) {
 
 void check_prediction(Rules& rules) {
   const ModelConfig& m = rules.plan().model;
-  rules.require(m.mtp_loss_scaling_factor >= 0,
-                "the weight of a loss is negative",
-                fmt::format("model.mtp_loss_scaling_factor = {}", m.mtp_loss_scaling_factor),
-                "use 0.1");
   if (!m.predicts_more_tokens()) return;
   const Framework framework = rules.plan().training.framework;
   rules.require(traits_of(framework).multi_token_prediction,

@@ -38,7 +38,7 @@ TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
       {{{"model", {{"mtp_num_layers", 1}}}},
        {"learned positions", "use --position-embedding-type rope"}},
       {{{"model", {{"mtp_num_layers", -1}}}}, {"model.mtp_num_layers = -1"}},
-      {{{"model", {{"mtp_loss_scaling_factor", -0.1}}}}, {"the weight of a loss is negative"}},
+      {{{"model", {{"mtp_loss_scaling_factor", -0.1}}}}, {"a number is out of range"}},
       {predicting({{"training", {{"framework", "nanotron"}}}}),
        {"not supported for this framework", "megatron-lm or plain"}},
       {predicting({{"parallelism", {{"context", 2}}}}),

@@ -147,7 +147,8 @@ TEST_F(CommandLine, AModelIsReadFromItsFile) {
 }
 
 TEST_F(CommandLine, ExecTellsHowAProgramAndAWorldAreGiven) {
-  EXPECT_THAT(error_of({"exec", "--rank", "3", "--", "true"}), HasSubstr("give --world-size"));
+  EXPECT_THAT(error_of({"exec", "--world-size", "2", "--rank", "3", "--", "true"}),
+              HasSubstr("from 0 to 1"));
   EXPECT_THAT(error_of({"exec", "--gpus", "8", "--rank", "9", "--", "true"}),
               HasSubstr("from 0 to 7"));
   const std::string script = write("t.py", "");
