@@ -26,6 +26,7 @@ FrameworkTraits megatron_lm() {
       .experts = true,
       .overlapped_sends = false,
       .synchronized_sends = true,  // batch_p2p_sync of p2p_communication.py
+      .overlap_flags = true,       // megatron/training/arguments.py
       .synchronized_steps = true,  // logical_and_across_model_parallel_group in train_step
       .schedule_variables = true,
       .projection_first = true,
@@ -320,6 +321,7 @@ FrameworkTraits plain() {
           .fully_sharded = true,
           .optimizer_cpu_offload = true,
           .experts = true,
+          .overlap_flags = true,
           .latent_attention = true,
           .multi_token_prediction = true,
           .parallel_residual = true,

@@ -113,6 +113,7 @@ struct FrameworkTraits {
   bool stacked_experts = false;
   bool overlapped_sends = true;
   bool synchronized_sends = false;
+  bool overlap_flags = false;
   bool synchronized_steps = false;
   bool partitioned_sends = false;
   bool schedule_variables = false;
@@ -267,6 +268,10 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.synchronized_sends,
         "a pipeline stage's host waits for its GPU whenever it has sent or received, but where "
         "messages overlap");
+  visit("overlap_flags",
+        traits.overlap_flags,
+        "has flags that reduce gradients during the last backward and gather parameters during the "
+        "first forward");
   visit("synchronized_steps",
         traits.synchronized_steps,
         "the host waits for its GPU at the end of a step");

@@ -12,6 +12,8 @@ inline constexpr const char* kSequenceParallel = "parallelism.sequence_parallel"
 inline constexpr const char* kZeroStage = "parallelism.zero_stage";
 inline constexpr const char* kOptimizerInstances =
     "parallelism.num_distributed_optimizer_instances";
+inline constexpr const char* kOverlapReduce = "parallelism.overlap_grad_reduce";
+inline constexpr const char* kOverlapGather = "parallelism.overlap_param_gather";
 inline constexpr const char* kExpertTensor = "parallelism.expert_tensor";
 inline constexpr const char* kTensor = "parallelism.tensor";
 inline constexpr const char* kPipeline = "parallelism.pipeline";

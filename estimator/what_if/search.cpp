@@ -10,6 +10,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/compose/pieces.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/megatron_core.h"
 #include "estimator/plan/option_table.h"
 #include "estimator/what_if/combinations.h"
 #include "estimator/what_if/option_paths.h"
@@ -137,6 +138,23 @@ void add_uneven_layers(const PlanSpec& spec, const Plan& base, PlanEdits& edits)
       value_in(edits, spec, paths::kPipeline, 1) * value_in(edits, spec, paths::kVirtual, 1);
   if (base.model.num_layers % pieces == 0 || divides_by_itself(spec, base)) return;
   edits.push_back({paths::kLayersPerStage, layers_beside_ends(base.model, pieces)});
+}
+
+/// The data ranks' exchange of each step goes beside the work, where the framework can and nobody
+/// said otherwise. Gathers that would come one stage after the other cost time instead.
+void add_overlap(const PlanSpec& spec, const Plan& base, int64_t gpus, PlanEdits& edits) {
+  const bool is_said = spec.says(paths::kOverlapReduce) || spec.says(paths::kOverlapGather);
+  if (is_said || !traits_of(base.training.framework).overlap_flags) return;
+  Plan layout = base;
+  ParallelConfig& p = layout.parallelism;
+  p.zero_stage = value_in(edits, spec, paths::kZeroStage, p.zero_stage);
+  p.pipeline = value_in(edits, spec, paths::kPipeline, 1);
+  p.virtual_stages = value_in(edits, spec, paths::kVirtual, 1);
+  const int64_t tensor = value_in(edits, spec, paths::kTensor, 1);
+  if (layout.fully_sharded() || tensor * p.pipeline == gpus) return;
+  edits.push_back({paths::kOverlapReduce, true});
+  if (p.zero_stage == 0 || gathers_in_turn(layout)) return;
+  edits.push_back({paths::kOverlapGather, true});
 }
 
 /// Such layouts are not composed: the dense layers belong to the pipeline's first piece.
@@ -351,6 +369,7 @@ Layouts allowed_layouts(const PlanSpec& spec,
     } else {
       add_sequence_parallelism(open, edits);
       add_uneven_layers(open, base, edits);
+      add_overlap(open, base, gpus, edits);
       if (opens_data) edits.push_back({paths::kData, "auto"});
       try {
         Plan plan = resolve_plan(open.with(edits));

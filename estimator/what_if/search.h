@@ -81,8 +81,10 @@ std::vector<SearchAxis> search_axes(const PlanSpec& spec,
 std::string quick_pieces_key(const Layout& layout);
 
 /// All layouts of the axes on `gpus` GPUs that the rules allow, with data ranks for what is left of
-/// the world. Nothing is composed yet. `seen`, if given, is called for each combination of values
-/// with how many there are.
+/// the world. Where the framework has flags for it and `spec` says nothing of them, the reduction
+/// of gradients and, with ZeRO, the gathers of parameters overlap with the work, unless the stages
+/// would gather one after the other. Nothing is composed yet. `seen`, if given, is called for each
+/// combination of values with how many there are.
 Layouts allowed_layouts(const PlanSpec& spec,
                         const std::vector<SearchAxis>& axes,
                         int64_t gpus,

@@ -18,6 +18,8 @@ using estimator::Plan;
 using estimator::Search;
 
 constexpr const char* kDemandPaths[] = {paths::kMicroBatch, paths::kRecompute, paths::kZeroStage};
+/// Of the data ranks' exchange, which changes neither a layer's time nor what it holds.
+constexpr const char* kOverlapPaths[] = {paths::kOverlapReduce, paths::kOverlapGather};
 constexpr const char* kPipelinePaths[] = {
     paths::kPipeline, paths::kVirtual, paths::kLayersPerStage, paths::kData};
 
@@ -60,6 +62,8 @@ MemoryDemand demand_of(const Layout& layout) {
 std::string key_beside_demand(const Layout& layout) {
   Layout other = layout;
   erase_edits(kDemandPaths, other);
+  // Of pipelines it tells which have virtual stages, and so more forwards in flight.
+  if (layout.plan.parallelism.pipeline == 1) erase_edits(kOverlapPaths, other);
   return estimator::quick_pieces_key(other) +
          (layout.plan.parallelism.divides_gradients() ? ", sharded" : "");
 }
@@ -67,6 +71,7 @@ std::string key_beside_demand(const Layout& layout) {
 std::string kind_of_layers(const Layout& layout) {
   Layout other = layout;
   erase_edits(kDemandPaths, other);
+  erase_edits(kOverlapPaths, other);
   erase_edits(kPipelinePaths, other);
   std::string kind = layout.plan.parallelism.divides_gradients() ? "sharded" : "";
   for (const estimator::PlanEdit& edit : other.edits) {

@@ -323,7 +323,7 @@ std::string effort_text(const Search& search) {
                         with_commas(search.layouts_hopeless));
   }
   if (search.layouts_too_full > 0) {
-    text += fmt::format("; of {} the state and the activations are",
+    text += fmt::format("; of {} the state and the activations are larger than a GPU",
                         with_commas(search.layouts_too_full));
   }
   if (search.layouts_slower > 0) {

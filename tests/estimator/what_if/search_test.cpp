@@ -148,6 +148,51 @@ TEST(Search, FillsTheWorldWithDataRanksAndCountsWhatTheRulesForbid) {
   EXPECT_EQ(flags.size(), layouts.allowed.size());  // no layout twice
 }
 
+/// What overlaps in the layouts: "" is nothing, r the reduction and g the gathers.
+std::map<std::string, std::set<std::string>> overlaps_of(const Json& changes) {
+  const PlanSpec spec = open_spec(changes);
+  std::map<std::string, std::set<std::string>> overlaps;
+  for (const Layout& layout : allowed_layouts(spec, search_axes(spec, 16, {}), 16).allowed) {
+    const ParallelConfig& p = layout.plan.parallelism;
+    const std::string kind = layout.plan.replicas() == 1 ? "alone"
+                             : p.pipeline == 1           ? "one stage"
+                             : p.virtual_stages == 1     ? "stages"
+                                                         : "virtual stages";
+    overlaps[kind].insert(std::string(p.overlap_grad_reduce ? "r" : "") +
+                          (p.overlap_param_gather ? "g" : ""));
+  }
+  return overlaps;
+}
+
+Json in_framework(const char* framework, int64_t zero_stage, Json parallelism = Json::object()) {
+  parallelism["zero_stage"] = zero_stage;
+  return {{"training", {{"framework", framework}}}, {"parallelism", parallelism}};
+}
+
+// Without virtual stages the stages would gather one after the other.
+TEST(Search, OverlapsWhatTheDataRanksExchangeWhereTheFrameworkCan) {
+  using Overlaps = std::map<std::string, std::set<std::string>>;
+  EXPECT_EQ(
+      overlaps_of(in_framework("megatron-lm", 1)),
+      (Overlaps{
+          {"alone", {""}}, {"one stage", {"rg"}}, {"stages", {"r"}}, {"virtual stages", {"rg"}}}));
+  EXPECT_EQ(
+      overlaps_of(in_framework("megatron-lm", 0)),
+      (Overlaps{
+          {"alone", {""}}, {"one stage", {"r"}}, {"stages", {"r"}}, {"virtual stages", {"r"}}}));
+  EXPECT_EQ(overlaps_of(in_framework("plain", 2))["one stage"], (std::set<std::string>{""}));
+  EXPECT_EQ(overlaps_of(in_framework("nanotron", 1))["one stage"], (std::set<std::string>{""}));
+}
+
+TEST(Search, KeepsToTheOverlapThatWasSaid) {
+  const auto one_stage = [](const Json& said) {
+    return overlaps_of(in_framework("megatron-lm", 1, said))["one stage"];
+  };
+  EXPECT_EQ(one_stage({{"overlap_grad_reduce", false}}), (std::set<std::string>{""}));
+  EXPECT_EQ(one_stage({{"overlap_grad_reduce", true}}), (std::set<std::string>{"r"}));
+  EXPECT_EQ(one_stage({{"overlap_param_gather", false}}), (std::set<std::string>{""}));
+}
+
 TEST(Search, GivesPlansOfOneFamilyTheSameKey) {
   const PlanSpec spec = open_spec();
   std::map<std::string, std::string> pieces;

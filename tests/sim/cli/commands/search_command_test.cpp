@@ -120,7 +120,9 @@ TEST_F(SearchCommand, VariesOnlyTheListedValues) {
   const estimator::Json found = estimator::parse_json(result.output, "stdout");
   std::set<std::string> flags;
   for (const auto& layout : found.at("checked")) flags.insert(layout.at("flags"));
-  EXPECT_EQ(flags, (std::set<std::string>{"--tp 2 --sp", "--tp 8 --sp"}));
+  EXPECT_EQ(flags,
+            (std::set<std::string>{"--tp 2 --sp --overlap-grad-reduce --overlap-param-gather",
+                                   "--tp 8 --sp"}));
 }
 
 TEST_F(SearchCommand, SaysWhatItHasFoundWhenItIsInterrupted) {

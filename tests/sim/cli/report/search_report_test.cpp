@@ -71,5 +71,12 @@ TEST(SearchReport, NamesWhatIsToStayFreeWhereFewerGpusDoNotHoldIt) {
             "stay free (--tp 2)\n");
 }
 
+TEST(SearchReport, SaysOfWholeSentencesWhatIsLargerThanAGpu) {
+  Search search = two_on_the_front();
+  search.layouts_too_full = 93;
+  EXPECT_THAT(effort_text(search),
+              testing::EndsWith("; of 93 the state and the activations are larger than a GPU"));
+}
+
 }  // namespace
 }  // namespace sim
