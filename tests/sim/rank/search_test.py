@@ -19,7 +19,7 @@ CASES = {
                   "--global-batch-size 32 --seq-length 2048 --use-distributed-optimizer --tp 2 --etp 1 --mbs 1 --sp",
     # Half of the layouts have one data rank, and none of DistributedDataParallel's buckets.
     "Replicated": "--model llama3-8b --num-layers 8 --gpu h100 --gpus 4 --global-batch-size 32 "
-                  "--seq-length 2048 --framework torchtitan --zero-stage 0 --mbs 1 --pp 2,4 --vp 1",
+                  "--seq-length 2048 --framework nanotron --zero-stage 0 --mbs 1 --pp 2,4 --vp 1",
     "FullySharded": "--model llama3-8b --num-layers 8 --gpu h100 --gpus 16 --global-batch-size 32 "
                     "--seq-length 2048 --framework torchtitan --fsdp --mbs 1 --pp 1",
 }
