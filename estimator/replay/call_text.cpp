@@ -36,6 +36,7 @@ std::string members_text(const CommunicatorRecord& communicator,
   const RankGroup group = group_of(communicator);
   const bool are_placed = is_placed(communicator);
   std::vector<int64_t> numbers;
+  numbers.reserve(members.size());
   for (const int64_t member : members) {
     numbers.push_back(are_placed ? group.member(member) : member);
   }

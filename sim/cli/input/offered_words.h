@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ std::vector<std::string> offered_words(const CLI::Option& option);
 template <class Rows>
 std::vector<std::string> names_of_rows(const Rows& rows) {
   std::vector<std::string> names;
+  names.reserve(std::size(rows));
   for (const auto& row : rows) names.emplace_back(row.name);
   return names;
 }
