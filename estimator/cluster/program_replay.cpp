@@ -32,7 +32,8 @@ std::size_t item_of(const ReplayRank& rank, const PlayedWork& played) {
   return static_cast<std::size_t>(rank.profile->trace->events.item[event_of(played)]);
 }
 
-/// Seconds in which nothing but communication runs for `at_least` so long.
+/// Seconds in waits of `at_least` so long, in which nothing runs that needs energy. A collective
+/// runs from when all of its members have come.
 double long_waits(const ReplayRank& rank, const PlayedRank& played, double at_least) {
   std::vector<std::pair<double, double>> busy = {{played.iteration_end, played.iteration_end}};
   for (const PlayedWork& work : played.works) {

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <sstream>
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
+#include "estimator/base/number_text.h"
 #include "estimator/communication/measured_collectives.h"
 
 namespace estimator {
@@ -116,13 +116,11 @@ std::vector<std::string> words_of(const std::string& line) {
 
 template <class Number>
 Number number(const std::string& word, const std::string& where) {
-  Number value{};
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc() || stop != end) {
+  const auto value = parse_number<Number>(word);
+  if (!value) {
     refuse(where, fmt::format("a number is needed, not \"{}\"", word), "give a whole file");
   }
-  return value;
+  return *value;
 }
 
 /// "#  Rank  0 Group  0 Pid 1 on host device  0 [0000:0f:00] NVIDIA H100 80GB HBM3"; older files

@@ -3,22 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <vector>
+
+#include "estimator/base/number_text.h"
 
 namespace estimator {
 namespace {
 
-std::optional<double> number_of(std::string_view text) {
-  double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 bool is_whole_from(std::string_view text, double smallest) {
-  const auto number = number_of(text);
+  const auto number = parse_number<double>(text);
   return number && *number >= smallest && *number == static_cast<double>(int64_t(*number));
 }
 
@@ -29,17 +23,17 @@ bool is_segment_size(std::string_view text) { return is_whole_from(text, 11); }
 bool is_backend(std::string_view text) { return text == "native" || text == "cudaMallocAsync"; }
 
 bool is_fraction(std::string_view text) {
-  const auto number = number_of(text);
+  const auto number = parse_number<double>(text);
   return number && *number >= 0 && *number <= 1;
 }
 bool is_threshold(std::string_view text) {
-  const auto number = number_of(text);
+  const auto number = parse_number<double>(text);
   return number && *number > 0 && *number < 1;
 }
 
 bool is_power_of_two(std::string_view text) {
   if (!is_whole_from(text, 0)) return false;
-  const auto number = static_cast<int64_t>(*number_of(text));
+  const auto number = static_cast<int64_t>(*parse_number<double>(text));
   return (number & (number - 1)) == 0;
 }
 

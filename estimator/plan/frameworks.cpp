@@ -169,20 +169,17 @@ FrameworkTraits torchtitan() {
           "pipelines are torch.distributed.pipelining's (stage.py and schedules.py of torch 2.11): "
           "layers are dealt as generate_llm_fqn_per_model_part does, a stage has two buffers for "
           "each micro-batch that stay, and the tokens and labels of the whole batch, and 1F1B "
-          "holds "
-          "the last output or logits until the next ones are there; under FSDP2 units stay "
-          "gathered "
-          "and gradients whole, in fp32, until the last micro-batch, and a step with a pipeline "
-          "has "
-          "one batch of micro-batches (training.local_batch_size)",
+          "holds the last output or logits until the next ones are there; under FSDP2 units stay "
+          "gathered and gradients whole, in fp32, until the last micro-batch, and a step with a "
+          "pipeline has one batch of micro-batches (training.local_batch_size)",
           "embedding and [norm, output] are units of their own also where they have one weight "
           "(tie_embeddings), which both gather and reduce",
           "without FSDP all parameters, gradients and AdamW's state have the plan's dtype "
           "(TorchTitan's --training.dtype); autocast over fp32 parameters has no key",
           "the experts of a layer are three tensors, which belong to the layer's unit, and three "
           "grouped products (torch._grouped_mm), whose groups are padded to multiples of eight "
-          "rows "
-          "(MoE in models/moe/moe.py of v0.2.2); with expert parallelism they are a unit of their "
+          "rows (MoE in models/moe/moe.py of v0.2.2); with expert parallelism they are a unit of "
+          "their "
           "own, over the ranks that have the same experts (apply_fsdp in "
           "models/llama4/infra/parallelize.py); the sum over all ranks of how many tokens each "
           "expert had, which balances them once for each step, is not counted",

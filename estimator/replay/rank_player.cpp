@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/errors.h"
 #include "estimator/replay/call_text.h"
 
@@ -419,8 +420,8 @@ std::string RankPlayer::not_come(const Issued& issued) const {
                                 issued.collective);
   }
   for (const OpenMessage& message : issued.messages) {
-    const bool is_named = std::find(members.begin(), members.end(), message.peer) != members.end();
-    if (!message.has_peer_come() && !is_named) members.push_back(message.peer);
+    if (message.has_peer_come() || contains(members, message.peer)) continue;
+    members.push_back(message.peer);
   }
   if (members.empty()) return "";
   return fmt::format(": {} {} not come to it",

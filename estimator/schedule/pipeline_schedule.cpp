@@ -55,10 +55,6 @@ int64_t counted_in_flight(const ScheduleShape& shape, int64_t stage) {
   return most;
 }
 
-}  // namespace
-
-namespace {
-
 /// PyTorch's interleaved schedule has as many rounds as the micro-batches have stages in them
 /// (ScheduleInterleaved1F1B in torch/distributed/pipelining/schedules.py).
 int64_t group_size(const Plan& plan) {

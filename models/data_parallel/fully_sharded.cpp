@@ -19,8 +19,6 @@ using estimator::MemoryCategory;
 
 namespace {
 
-constexpr const char* kModule = "fsdp";
-
 std::vector<at::Tensor> parts_of(const std::vector<Parameter*>& parameters) {
   std::vector<at::Tensor> parts;
   parts.reserve(parameters.size());
@@ -158,27 +156,11 @@ std::unique_ptr<DirectionScope> FullySharded::once_in_step() const {
 }
 
 void FullySharded::start_gathering(Unit& unit) {
-  if (unit.gathering || unit.is_whole) return;
-  unit.gathering.emplace();
-  if (!unit.group) return;
-  const auto direction = once_in_step();
-  const at::NoGradGuard no_grad;
-  const ModuleScope module(observer(), kModule);
-  GatherBuffers buffers;
-  {
-    const SideStream::Scope scope(copy_in_stream_);
-    buffers = gather_buffers(unit);
-  }
-  unit.gathering->whole = buffers.whole;
-  gather_stream_.wait_for(copy_in_stream_.point());
-  const SideStream::Scope scope(gather_stream_);
-  unit.group->all_gather(buffers.whole, buffers.mine);
-  unit.gathering->arrived = gather_stream_.point();
+  const SideStream::Scope scope(copy_in_stream_);
+  start_gathering_from_current(unit);
 }
 
-/// unshard(async_op=True) copies on the stream of the computation, which waits for the all-gather
-/// when it needs it.
-void FullySharded::start_gathering_aside(Unit& unit) {
+void FullySharded::start_gathering_from_current(Unit& unit) {
   if (unit.gathering || unit.is_whole) return;
   unit.gathering.emplace();
   if (!unit.group) return;

@@ -109,6 +109,8 @@ class FullySharded final : public DataParallel {
  private:
   friend struct UnitBackwardFunction;
 
+  static constexpr const char* kModule = "fsdp";  ///< what the observer calls its memory and work
+
   /// The result of an all-gather: the parts of a unit from all ranks, one rank after the other.
   struct Gathered {
     at::Tensor whole;
@@ -135,7 +137,8 @@ class FullySharded final : public DataParallel {
   std::vector<std::size_t> with_inside(std::size_t number) const;
   std::unique_ptr<DirectionScope> once_in_step() const;
   void start_gathering(Unit& unit);
-  void start_gathering_aside(Unit& unit);
+  /// The parts are copied on the current stream, for which the all-gather waits.
+  void start_gathering_from_current(Unit& unit);
   struct GatherBuffers;
   static GatherBuffers gather_buffers(const Unit& unit);
   void finish_gathering(Unit& unit, bool in_forward);

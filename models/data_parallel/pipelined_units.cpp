@@ -11,8 +11,6 @@ using estimator::MemoryCategory;
 
 namespace {
 
-constexpr const char* kUnitsModule = "fsdp";
-
 at::Tensor whole_memory(const at::Tensor& tensor) {
   return tensor.as_strided({elements_of_memory(tensor)}, {1}, 0);
 }
@@ -49,14 +47,14 @@ void FullySharded::sum_whole_gradients(Unit& unit) {
     const auto add = parameter.of_vocabulary ? add_whole_to_sum : add_to_sum;
     add(sum, gradient, options_.reduce_type);
     if (is_first)
-      observer().memory_lasts(sum, {MemoryCategory::kGradient, kUnitsModule, parameter.name});
+      observer().memory_lasts(sum, {MemoryCategory::kGradient, kModule, parameter.name});
   }
 }
 
 void FullySharded::finish_chunk(int64_t chunk) {
   if (chunk != options_.chunk || !options_.in_pipeline) return;
   const at::NoGradGuard no_grad;
-  const ModuleScope module(observer(), kUnitsModule);
+  const ModuleScope module(observer(), kModule);
   for (Unit& unit : units_) {
     std::vector<at::Tensor> gradients = take_gradients(unit);
     free_parameters(unit);
@@ -67,10 +65,11 @@ void FullySharded::finish_chunk(int64_t chunk) {
   finish_reductions();
 }
 
-/// UNSHARD and RESHARD in schedules.py.
+/// UNSHARD and RESHARD in schedules.py. unshard(async_op=True) copies on the stream of the
+/// computation.
 void FullySharded::start_gathering_chunk(int64_t chunk) {
   if (chunk != options_.chunk) return;
-  for (Unit& unit : units_) start_gathering_aside(unit);
+  for (Unit& unit : units_) start_gathering_from_current(unit);
   is_gathered_ahead_ = true;
 }
 

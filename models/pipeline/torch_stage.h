@@ -1,16 +1,14 @@
 // What a stage of torch.distributed.pipelining holds beside activations and outputs, as TorchTitan
 // uses it (stage.py and schedules.py of torch 2.11, train.py of torchtitan v0.2.2):
-//   buffers    for each micro-batch of each chunk one for the input that it receives, and one for
-//   the
-//              gradient of its output; they are made in the first step and stay
+//   buffers    for each micro-batch of each chunk one for the input that it receives, and one
+//              for the gradient of its output; they are made in the first step and stay
 //              (_prepare_forward_infra, _create_grad_recv_info)
 //   the batch  tokens and labels of all micro-batches of a step, on every stage
 //              (forward_backward_step)
 //   logits     until their backward is over (backward_one_chunk)
 //   variables  of _step_microbatches() in 1F1B and GPipe: the last output, or the last logits,
-//   until
-//              the next forward has ended; and the gradient that the last backward made for the
-//              stage before, in 1F1B until the next backward has ended
+//              until the next forward has ended; and the gradient that the last backward made for
+//              the stage before, in 1F1B until the next backward has ended
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "estimator/base/contains.h"
+
 namespace sim {
 namespace {
 
@@ -72,7 +74,7 @@ std::vector<TraceWork> works_of(const TracedOperator& ended) {
   for (const TracedLaunch& launch : ended.launches) {
     const double share = threads == 0 ? 0 : static_cast<double>(launch.threads) / threads;
     works.push_back(part_of(ended, launch, share));
-    if (std::find(main.begin(), main.end(), &launch) == main.end()) continue;
+    if (!estimator::contains(main, &launch)) continue;
     works.back().flops = ended.call.flops / static_cast<double>(main.size());
     works.back().has_unknown_lengths = ended.call.has_unknown_lengths;
   }

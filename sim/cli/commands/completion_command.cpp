@@ -39,8 +39,12 @@ std::vector<std::string> names_of(const std::vector<DescribedFlag>& flags) {
   return names;
 }
 
+std::string with_blanks(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 std::string in_one_text(const std::vector<std::string>& words) {
-  return estimator::in_single_quotes(fmt::format("{}", fmt::join(words, " ")));
+  return estimator::in_single_quotes(with_blanks(words));
 }
 
 /// What an argument of the command may be; empty: a file, or free.
@@ -90,15 +94,14 @@ _onerank() {{
 }}
 complete -o bashdefault -o default -F _onerank onerank
 )",
-                     fmt::join(names_of(commands), " "),
+                     with_blanks(names_of(commands)),
                      cases);
 }
 
 /// ":NAME:(bf16 fp16)", or ":FILE:_files" where nothing is offered.
 std::string zsh_action(const std::string& what, const std::vector<std::string>& words) {
   if (words.empty()) return fmt::format(":{}:_files", escaped(what, ":"));
-  return fmt::format(
-      ":{}:({})", escaped(what, ":"), escaped(fmt::format("{}", fmt::join(words, " ")), ":()\\"));
+  return fmt::format(":{}:({})", escaped(what, ":"), escaped(with_blanks(words), ":()\\"));
 }
 
 std::string zsh_case(const DescribedCommand& command) {
@@ -153,7 +156,7 @@ std::string fish_quoted(const std::string& text) { return "'" + escaped(text, "\
 std::string fish_value(const DescribedFlag& flag) {
   if (flag.value.empty()) return "";
   if (flag.words.empty()) return " -r";
-  return " -x -a " + fish_quoted(fmt::format("{}", fmt::join(flag.words, " ")));
+  return " -x -a " + fish_quoted(with_blanks(flag.words));
 }
 
 std::string fish_lines(const DescribedCommand& command) {
@@ -164,8 +167,7 @@ std::string fish_lines(const DescribedCommand& command) {
                                   fish_quoted(command.help));
   const std::vector<std::string> arguments = words_of_arguments(command);
   if (!arguments.empty()) {
-    lines += fmt::format(
-        "{} -f -a {}\n", here, fish_quoted(fmt::format("{}", fmt::join(arguments, " "))));
+    lines += fmt::format("{} -f -a {}\n", here, fish_quoted(with_blanks(arguments)));
   }
   for (const DescribedFlag& flag : command.flags) {
     for (const std::string& name : flag.names) {

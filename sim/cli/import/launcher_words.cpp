@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "estimator/base/contains.h"
 #include "estimator/base/enum_names.h"
 #include "estimator/base/fields.h"
+#include "estimator/base/number_text.h"
 #include "estimator/base/text.h"
 #include "sim/cli/import/key_table.h"
 
@@ -20,10 +20,8 @@ namespace {
 using estimator::Json;
 
 std::optional<int64_t> number_in(const std::string& text) {
-  int64_t number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || stop != text.data() + text.size() || number < 1) return std::nullopt;
-  return number;
+  const auto number = estimator::parse_number<int64_t>(text);
+  return number && *number >= 1 ? number : std::nullopt;
 }
 
 /// "gpu:8", "gpu:h100:8", "h100:8" or "8".

@@ -4,15 +4,17 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "estimator/base/contains.h"
+#include "estimator/base/number_text.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/dealt_layers.h"
 #include "estimator/plan/model_config.h"
+#include "sim/cli/import/tree_entries.h"
 
 namespace sim {
 namespace {
@@ -21,22 +23,13 @@ using estimator::Json;
 
 constexpr const char* kTechnique = "torch-pipeline";
 
-const SourceEntry* find(const std::vector<SourceEntry>& entries, const std::string& key) {
-  const auto found = std::find_if(
-      entries.begin(), entries.end(), [&](const SourceEntry& entry) { return entry.key == key; });
-  return found == entries.end() ? nullptr : &*found;
-}
-
 /// Of parallelism.pipeline_parallel_NAME; `otherwise` if it is not there or is no number.
 int64_t number_of(const std::vector<SourceEntry>& entries,
                   const std::string& key,
                   int64_t otherwise) {
-  const SourceEntry* entry = find(entries, key);
+  const SourceEntry* entry = find_entry(entries, key);
   if (entry == nullptr) return otherwise;
-  char* end = nullptr;
-  const std::string text = entry->value();
-  const long long value = std::strtoll(text.c_str(), &end, 10);
-  return end == text.c_str() || *end != '\0' ? otherwise : value;
+  return estimator::parse_number<int64_t>(entry->value()).value_or(otherwise);
 }
 
 /// 0: not known.
@@ -57,22 +50,21 @@ bool says(const SourceEntry* entry) {
 
 /// What is written by hand, or is a schedule that splits the backward.
 void refuse_other_schedules(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
-  const std::array known = {"1F1B", "GPipe", "Interleaved1F1B"};
-  const SourceEntry* schedule = find(entries, "parallelism.pipeline-parallel-schedule");
-  if (schedule != nullptr &&
-      std::find(known.begin(), known.end(), schedule->value()) == known.end())
+  constexpr std::string_view kKnown[] = {"1F1B", "GPipe", "Interleaved1F1B"};
+  const SourceEntry* schedule = find_entry(entries, "parallelism.pipeline-parallel-schedule");
+  if (schedule != nullptr && !estimator::contains(kKnown, schedule->value()))
     add_technique(plan, kTechnique, *schedule);
   for (const char* key : {"parallelism.pipeline-parallel-schedule-csv",
                           "parallelism.module-fqns-per-model-part",
                           "experimental.pipeline-parallel-degree"}) {
-    const SourceEntry* entry = find(entries, key);
+    const SourceEntry* entry = find_entry(entries, key);
     if (says(entry)) add_technique(plan, kTechnique, *entry);
   }
 }
 
 /// An update of several steps of the schedule, each of which fills and empties the pipeline.
 void refuse_several_steps(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
-  const SourceEntry* batch = find(entries, "training.global-batch-size");
+  const SourceEntry* batch = find_entry(entries, "training.global-batch-size");
   if (batch == nullptr || number_of(entries, batch->key, -1) <= 0) return;
   const Json data = said_key(plan, "parallelism.data");
   const int64_t local = number_of(entries, "training.local-batch-size", 8);
@@ -124,7 +116,7 @@ int64_t chunks_of(const std::vector<SourceEntry>& entries,
 }
 
 void set_stages(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
-  const SourceEntry* schedule = find(entries, "parallelism.pipeline-parallel-schedule");
+  const SourceEntry* schedule = find_entry(entries, "parallelism.pipeline-parallel-schedule");
   const std::string name = schedule == nullptr ? "1F1B" : schedule->value();
   if (name == "GPipe") set_key(plan, "parallelism.pipeline_schedule", "gpipe");
   estimator::DealtLayers layers = dealt(entries, plan);
@@ -160,7 +152,7 @@ void set_torchtitan_pipeline(const std::vector<SourceEntry>& entries, ImportedPl
   set_stages(entries, plan);
   move_to_modelled(plan);
   // apply_fsdp() does not free parameters after a forward by default.
-  const SourceEntry* policy = find(entries, "parallelism.fsdp-reshard-after-forward");
+  const SourceEntry* policy = find_entry(entries, "parallelism.fsdp-reshard-after-forward");
   const bool is_default = policy == nullptr || policy->value() == "default";
   if (is_default && said_key(plan, "parallelism.zero_stage") == 3)
     set_key(plan, "parallelism.zero_stage", 2);

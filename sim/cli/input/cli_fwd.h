@@ -2,8 +2,6 @@
 // or asks for them includes <CLI/CLI.hpp>.
 #pragma once
 
-#include "sim/cli/input/cli_fwd.h"
-
 namespace CLI {
 class App;
 class Option;

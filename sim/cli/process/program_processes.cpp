@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -12,6 +11,7 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/files.h"
+#include "estimator/base/number_text.h"
 #include "sim/exec/settings.h"
 
 namespace sim {
@@ -22,11 +22,7 @@ using estimator::RankProfile;
 using estimator::UserError;
 
 std::optional<pid_t> id_of(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  pid_t id = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return id;
+  return estimator::parse_number<pid_t>(folder.filename().string());
 }
 
 bool is_of_world(const RankProfile& profile, const WantedRank& wanted) {

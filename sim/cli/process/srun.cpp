@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <iterator>
 #include <string_view>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/errors.h"
+#include "estimator/base/number_text.h"
 #include "estimator/base/units.h"
 
 namespace sim {
@@ -65,10 +65,8 @@ constexpr std::string_view kShortWithoutValue = "EHIKOQVXZhklqsuv";
 
 /// From 1 on, of "2" and of "2-4".
 int64_t number_in(const std::string& value, const std::string& name) {
-  const std::string text = value.substr(0, value.find('-'));
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number > 0) return number;
+  const auto number = estimator::parse_number<int64_t>(value.substr(0, value.find('-')));
+  if (number && *number > 0) return *number;
   throw UserError({.what = "an option of srun has no number from 1 on",
                    .where = fmt::format("srun --{} {}", name, value),
                    .help = "give it one, or leave out srun and give --world-size"});
@@ -107,8 +105,7 @@ class SrunOptions {
     const size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
     if (equals != word.npos) return take(name, word.substr(equals + 1));
-    const bool is_alone = std::find(std::begin(kWithoutValue), std::end(kWithoutValue), name) !=
-                          std::end(kWithoutValue);
+    const bool is_alone = estimator::contains(kWithoutValue, name);
     if (!is_alone && next_ < command_.size()) take(name, command_[next_++]);
   }
 
@@ -138,6 +135,18 @@ class SrunOptions {
   std::optional<int64_t> per_node_;
 };
 
+int64_t ranks_of_node(const SlurmJob& job) { return std::min(job.gpus_per_node, job.world_size); }
+
+int64_t nodes_of(const SlurmJob& job) {
+  return job.nodes > 0 ? job.nodes : estimator::divide_up(job.world_size, ranks_of_node(job));
+}
+
+/// How large the world is, a launcher knows that is the task of its node.
+int64_t task_of(const SlurmJob& job, int64_t rank) {
+  if (rank < job.world_size) return rank / (job.world_size / job.tasks);
+  return std::min(rank / job.gpus_per_node, job.tasks - 1);
+}
+
 }  // namespace
 
 std::optional<SrunCommand> parse_srun(const std::vector<std::string>& command) {
@@ -153,22 +162,6 @@ void check_slurm_job(const SlurmJob& job) {
                        "srun starts a task for each rank, or one for each node, which starts its "
                        "ranks: give --world-size the ranks of all"});
 }
-
-namespace {
-
-int64_t ranks_of_node(const SlurmJob& job) { return std::min(job.gpus_per_node, job.world_size); }
-
-int64_t nodes_of(const SlurmJob& job) {
-  return job.nodes > 0 ? job.nodes : estimator::divide_up(job.world_size, ranks_of_node(job));
-}
-
-/// How large the world is, a launcher knows that is the task of its node.
-int64_t task_of(const SlurmJob& job, int64_t rank) {
-  if (rank < job.world_size) return rank / (job.world_size / job.tasks);
-  return std::min(rank / job.gpus_per_node, job.tasks - 1);
-}
-
-}  // namespace
 
 void set_slurm_variables(const SlurmJob& job, int64_t rank, Environment& environment) {
   const int64_t nodes = nodes_of(job);

@@ -9,6 +9,7 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
+#include "estimator/base/number_text.h"
 #include "estimator/base/range.h"
 #include "estimator/base/text.h"
 #include "estimator/hardware/hardware.h"
@@ -34,12 +35,11 @@ double scale_of(std::string_view unit) {
 
 /// "12.5%" of the GPU's memory, in whole bytes.
 std::optional<int64_t> share_of(const estimator::Gpu* gpu, const std::string& text) {
-  double percent = 0;
-  const char* const end = text.data() + text.size() - 1;
-  const auto [stop, error] = std::from_chars(text.data(), end, percent);
-  const bool is_share = error == std::errc() && stop == end && percent >= 0 && percent < 100;
+  const auto percent =
+      estimator::parse_number<double>(std::string_view(text).substr(0, text.size() - 1));
+  const bool is_share = percent && *percent >= 0 && *percent < 100;
   if (!is_share || gpu == nullptr) return std::nullopt;
-  return static_cast<int64_t>(percent / 100 * static_cast<double>(gpu->memory_bytes));
+  return static_cast<int64_t>(*percent / 100 * static_cast<double>(gpu->memory_bytes));
 }
 
 void read_sizes_at(Json& json,

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/number_text.h"
 #include "estimator/base/range.h"
 #include "estimator/base/text.h"
 
@@ -15,16 +15,6 @@ namespace sim {
 namespace {
 
 using estimator::UserError;
-
-/// The number that the whole text is, if it is one.
-template <class Number>
-std::optional<Number> read_number(const std::string& text) {
-  Number value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
 
 /// What the last letter multiplies with: 8k tokens are 8,192, but 4M and 15T are decimal.
 double scale_of(const std::string& text) {
@@ -62,11 +52,11 @@ std::string without_separators(const std::string& text) {
 }  // namespace
 
 int64_t parse_whole_number(const std::string& text, const std::string& source) {
-  if (const auto whole = read_number<int64_t>(without_underscores(text))) return *whole;
+  if (const auto whole = estimator::parse_number<int64_t>(without_underscores(text))) return *whole;
   constexpr double kLargest = 9.0e15;  // below 2^53: exact in a double
   const double scale = scale_of(text);
   const std::string digits = scale == 1 ? text : text.substr(0, text.size() - 1);
-  const auto real = read_number<double>(without_separators(digits));
+  const auto real = estimator::parse_number<double>(without_separators(digits));
   const double number = real ? *real * scale : std::nan("");
   if (std::abs(number) <= kLargest && std::floor(number) == number) {
     return static_cast<int64_t>(number);
@@ -83,7 +73,7 @@ int64_t parse_positive_number(const std::string& text, const std::string& source
 }
 
 double parse_real_number(const std::string& text, const std::string& source) {
-  const auto real = read_number<double>(text);
+  const auto real = estimator::parse_number<double>(text);
   if (real && std::isfinite(*real)) return *real;
   throw UserError({.what = "a finite number is needed here",
                    .where = fmt::format("{} = \"{}\"", source, text),

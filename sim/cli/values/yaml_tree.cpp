@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
+#include "estimator/base/number_text.h"
 #include "estimator/plan/plan_tree.h"
 
 namespace sim {
@@ -100,14 +100,8 @@ class YamlReader {
       if (const auto is_on = switch_of(text)) return *is_on;
     }
     if (text.find_first_not_of("0123456789+-.eE") != std::string::npos) return text;
-    const char* end = text.data() + text.size();
-    const auto is_all = [&](const std::from_chars_result& result) {
-      return result.ec == std::errc() && result.ptr == end;
-    };
-    int64_t whole = 0;
-    if (is_all(std::from_chars(text.data(), end, whole))) return whole;
-    double real = 0;
-    if (is_all(std::from_chars(text.data(), end, real))) return real;
+    if (const auto whole = estimator::parse_number<int64_t>(text)) return *whole;
+    if (const auto real = estimator::parse_number<double>(text)) return *real;
     return text;
   }
 
