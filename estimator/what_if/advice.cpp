@@ -14,6 +14,7 @@ namespace estimator {
 namespace {
 
 constexpr int kMostChangesAtOnce = 3;
+constexpr std::size_t kMostPairs = 8;  // that are run
 
 /// What was said, and the changes that are made to it already.
 struct Base {
@@ -34,6 +35,7 @@ struct Base {
 struct TriedChange {
   Base base;  ///< with the change
   FitAnswer answer;
+  std::size_t kind = 0;  ///< of the change
 
   double iteration_seconds() const { return answer.estimate->time.iteration_seconds; }
 };
@@ -57,6 +59,14 @@ std::vector<TriedChange> fitting_of(const std::vector<TriedChange>& tried) {
   return fitting;
 }
 
+/// Two changes, and what the plan would need with both if each saved what it saves alone.
+struct Pair {
+  const TriedChange* earlier;  ///< in the table of changes
+  const TriedChange* later;
+  int64_t peak_bytes;
+  double seconds;
+};
+
 std::string outcome_text(const FitAnswer& answer, int64_t capacity_bytes) {
   const int64_t free = capacity_bytes - answer.peak_bytes;
   switch (answer.fit) {
@@ -79,7 +89,10 @@ class Adviser {
     const Base as_said{&spec, "", {}};
     std::vector<TriedChange> single = try_all(as_said, memory_saving_changes(spec));
     std::vector<TriedChange> fitting = fitting_of(single);
-    if (fitting.empty()) complete(single);
+    if (fitting.empty()) {
+      complete(single);
+      fitting = fitting_of(try_pairs(single));
+    }
     std::vector<TriedChange> tried = single;
     for (int made = 1; made < kMostChangesAtOnce && fitting.empty() && !tried.empty(); ++made) {
       complete(tried);
@@ -116,7 +129,8 @@ class Adviser {
       if (runner_.announce) runner_.announce(base.with(ladder[step]).made);
       return probe(ladder[step].plan);
     });
-    return {base.with(ladder[found.step]), std::move(found.answer)};
+    const PlanChange& change = ladder[found.step];
+    return {base.with(change), std::move(found.answer), change.kind};
   }
 
   std::vector<TriedChange> try_all(const Base& base,
@@ -124,6 +138,39 @@ class Adviser {
     std::vector<TriedChange> tried;
     tried.reserve(ladders.size());
     for (const ChangeLadder& ladder : ladders) tried.push_back(try_ladder(base, ladder));
+    return tried;
+  }
+
+  /// The pairs that should fit, the fastest first.
+  std::vector<Pair> promising_pairs(const std::vector<TriedChange>& single) const {
+    const int64_t before_bytes = before_.verdict.peak_bytes;
+    std::vector<Pair> pairs;
+    for (auto later = single.begin(); later != single.end(); ++later) {
+      for (auto earlier = single.begin(); earlier != later; ++earlier) {
+        const Pair pair{&*earlier,
+                        &*later,
+                        before_bytes - saved_bytes(*earlier) - saved_bytes(*later),
+                        earlier->iteration_seconds() + later->iteration_seconds()};
+        if (pair.peak_bytes <= before_.verdict.capacity_bytes) pairs.push_back(pair);
+      }
+    }
+    std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+      return a.seconds < b.seconds;
+    });
+    return pairs;
+  }
+
+  /// `single` must be complete. The later change of a pair is made first: of the earlier one, whose
+  /// ladders are the longer ones, the first step that fits then is enough.
+  std::vector<TriedChange> try_pairs(const std::vector<TriedChange>& single) const {
+    std::vector<TriedChange> tried;
+    for (const Pair& pair : promising_pairs(single)) {
+      if (tried.size() == kMostPairs) break;
+      const Base& base = pair.later->base;
+      for (const ChangeLadder& ladder : memory_saving_changes(base.spec())) {
+        if (ladder.front().kind == pair.earlier->kind) tried.push_back(try_ladder(base, ladder));
+      }
+    }
     return tried;
   }
 

@@ -24,6 +24,7 @@ inline constexpr const char* kMicroBatch = "training.micro_batch_size";
 inline constexpr const char* kGlobalBatch = "training.global_batch_size";
 inline constexpr const char* kAccumulation = "training.gradient_accumulation_steps";
 inline constexpr const char* kAttention = "training.attention";
+inline constexpr const char* kFramework = "training.framework";
 inline constexpr const char* kDtype = "training.dtype";
 inline constexpr const char* kRecompute = "training.recompute";
 inline constexpr const char* kSelectiveOption = "training.selective_ac_option";

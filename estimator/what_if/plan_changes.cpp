@@ -256,9 +256,10 @@ PlanEdits same_batch(const Start& from, const Plan& changed) {
 }
 
 /// The change, if the rules allow it. Where the global batch followed from what is changed it is
-/// given as it was: a step of less work is not a faster one.
+/// given as it was: a step of less work is not a faster one. The framework follows from what is
+/// changed where nobody said it.
 std::optional<PlanChange> change_of(const Start& from, const Proposal& proposal) {
-  PlanChange change{proposal.text, proposal.edits, {}};
+  PlanChange change{.text = proposal.text, .edits = proposal.edits, .plan = {}};
   const PlanSpec open = from.spec.with({{paths::kAccumulation, "auto"}});
   try {
     change.plan = resolve_plan(open.with(change.edits));
@@ -268,9 +269,12 @@ std::optional<PlanChange> change_of(const Start& from, const Proposal& proposal)
     return {};
   }
   const bool is_same_job = change.plan.world_size() == from.plan.world_size() &&
-                           change.plan.global_batch_size() == from.plan.global_batch_size() &&
-                           change.plan.training.framework == from.plan.training.framework;
-  return is_same_job ? std::optional(std::move(change)) : std::nullopt;
+                           change.plan.global_batch_size() == from.plan.global_batch_size();
+  if (!is_same_job) return {};
+  if (change.plan.training.framework == from.plan.training.framework) return change;
+  if (from.spec.says(paths::kFramework)) return {};
+  change.text += fmt::format(" ({})", to_string(change.plan.training.framework));
+  return change;
 }
 
 ChangeLadder ladder_of(const Start& from, Kind kind) {
@@ -288,8 +292,9 @@ ChangeLadder ladder_of(const Start& from, Kind kind) {
 }
 
 void add_ladders(const Start& from, std::span<const Kind> kinds, std::vector<ChangeLadder>& all) {
-  for (const Kind kind : kinds) {
-    ChangeLadder ladder = ladder_of(from, kind);
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    ChangeLadder ladder = ladder_of(from, kinds[kind]);
+    for (PlanChange& change : ladder) change.kind = kind;
     if (!ladder.empty()) all.push_back(std::move(ladder));
   }
 }

@@ -2,6 +2,7 @@
 // much a change saves is found by running the changed plan.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,10 @@
 namespace estimator {
 
 struct PlanChange {
-  std::string text;       ///< "full recompute"
-  PlanEdits edits;        ///< the keys that it changes in what the user gave
-  Plan plan;              ///< the changed plan; its world, global batch and framework are the same
+  std::string text;  ///< "full recompute"
+  PlanEdits edits;   ///< the keys that it changes in what the user gave
+  Plan plan;  ///< the changed plan; of the same world, global batch and framework that was said
+  std::size_t kind = 0;   ///< its row in the table; the same for all steps of a ladder
   bool is_basic = false;  ///< to be made before all others: flash attention, 16 bits
 };
 

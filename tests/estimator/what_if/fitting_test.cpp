@@ -246,9 +246,25 @@ TEST(Advice, CombinesChangesWhereNoSingleOneIsEnough) {
   FakeRanks ranks([](const Plan& plan, int64_t) {
     int64_t need = 130;
     if (plan.training.recompute == Recompute::kFull) need -= 40;
-    if (plan.parallelism.zero_stage == 1) need -= 20;
+    if (plan.parallelism.zero_stage >= 1) need -= 20;
     return need * kGiB;
   });
+  const auto advice = advice_for(spec_with(), ranks);
+  ASSERT_FALSE(advice.empty());
+  EXPECT_EQ(advice[0].text.find("full recompute and ZeRO stage 1: fits"), 0u) << advice[0].text;
+}
+
+/// The change that saves most is not among the fastest pair that fits.
+TEST(Advice, TakesTheFastestPairsThatShouldFit) {
+  FakeRanks ranks(
+      [](const Plan& plan, int64_t) {
+        int64_t need = 140;
+        if (plan.training.recompute == Recompute::kFull) need -= 40;
+        if (plan.parallelism.zero_stage >= 1) need -= 30;
+        if (plan.training.optimizer_cpu_offload) need -= 25;
+        return need * kGiB;
+      },
+      [](const Plan& plan) { return plan.training.optimizer_cpu_offload ? 4.0 : 1.0; });
   const auto advice = advice_for(spec_with(), ranks);
   ASSERT_FALSE(advice.empty());
   EXPECT_EQ(advice[0].text.find("full recompute and ZeRO stage 1: fits"), 0u) << advice[0].text;
