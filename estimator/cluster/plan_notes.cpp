@@ -20,6 +20,17 @@ void note_size(std::vector<std::string>& notes, const Plan& plan) {
                   shape_words(plan.model)));
 }
 
+void note_balancing(std::vector<std::string>& notes, const Plan& plan) {
+  const ModelPreset* preset = find_model_preset(plan.model_preset);
+  const bool is_left_out = preset != nullptr && preset->config.moe_aux_loss_coeff > 0 &&
+                           traits_of(plan.training.framework).stacked_experts;
+  if (!is_left_out) return;
+  notes.push_back(
+      fmt::format("left out: the loss that balances the experts of {}, which {} does not have",
+                  plan.model_preset,
+                  to_string(plan.training.framework.value())));
+}
+
 void note_positions(std::vector<std::string>& notes, const Plan& plan) {
   if (plan.sequence_length() <= plan.model.max_position_embeddings) return;
   notes.push_back(fmt::format("warning: the sequence of {} is longer than the model's {} positions",
@@ -104,6 +115,7 @@ std::vector<std::string> plan_notes(const Plan& plan) {
                     ": --gpus-per-node and --intra-link say what a machine has");
   }
   note_size(notes, plan);
+  note_balancing(notes, plan);
   note_positions(notes, plan);
   note_modules(notes, plan);
   note_scores(notes, plan);

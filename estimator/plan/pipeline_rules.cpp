@@ -10,31 +10,42 @@
 namespace estimator {
 namespace {
 
+/// The layers of each piece, for the command line; the pieces that have one layer less are at both
+/// ends: the first stages hold the most micro-batches, and the last one has the head.
+std::string nearly_even(int64_t layers, int64_t pieces) {
+  const int64_t larger = layers % pieces;
+  std::vector<int64_t> split(static_cast<std::size_t>(pieces), layers / pieces);
+  const auto first = split.begin() + (pieces - larger + 1) / 2;
+  std::for_each(first, first + larger, [](int64_t& piece) { ++piece; });
+  return fmt::format("--num-layers-per-stage {}", fmt::join(split, ","));
+}
+
 void check_even_layers(Rules& rules) {
   const int64_t layers = rules.plan().model.num_layers;
   const ParallelConfig& p = rules.plan().parallelism;
+  const int64_t pieces = p.pipeline * p.virtual_stages;
+  if (layers % pieces == 0) return;
+  const std::string uneven = layers > pieces ? ", or " + nearly_even(layers, pieces) : "";
   if (p.virtual_stages == 1) {
-    rules.require(
-        layers % p.pipeline == 0,
-        "pipeline stages do not split the layers evenly",
-        fmt::format("parallelism.pipeline = {}, model num_layers = {}", p.pipeline, layers),
-        "give parallelism.layers_per_stage",
-        {{"a pipeline size of {} (or give parallelism.layers_per_stage)",
-          "parallelism.pipeline",
-          divisors_near(layers, p.pipeline)}});
+    rules.require(false,
+                  "pipeline stages do not split the layers evenly",
+                  fmt::format("parallelism.pipeline = {}, model num_layers = {}", pieces, layers),
+                  "use fewer stages" + uneven,
+                  {{"a pipeline size of {}" + uneven,
+                    "parallelism.pipeline",
+                    divisors_near(layers, pieces)}});
     return;
   }
-  const int64_t pieces = p.pipeline * p.virtual_stages;
   rules.require(
-      layers % pieces == 0,
+      false,
       "virtual stages do not split the layers evenly",
       fmt::format(
           "parallelism.pipeline = {}, parallelism.virtual_stages = {}, model num_layers = {}",
           p.pipeline,
           p.virtual_stages,
           layers),
-      fmt::format("give parallelism.layers_per_stage: {} numbers", pieces),
-      {{"{} virtual stages (or give parallelism.layers_per_stage)",
+      "use fewer virtual stages" + uneven,
+      {{"{} virtual stages" + uneven,
         "parallelism.virtual_stages",
         divisors_near(layers % p.pipeline == 0 ? layers / p.pipeline : 1, p.virtual_stages)}});
 }

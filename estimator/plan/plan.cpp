@@ -193,10 +193,21 @@ Plan read_in_range(const Json& tree, const PlanContext& context) {
   return plan;
 }
 
+/// How experts are balanced is no part of a preset's shape: it gives way, unless it was said, where
+/// the framework's router has no such loss.
+void leave_out_balancing(const Json& tree, Plan& plan) {
+  if (!traits_of(plan.training.framework).stacked_experts) return;
+  const Json& model = tree["model"];
+  const auto says = [](const Json& fields) { return fields.contains("moe_aux_loss_coeff"); };
+  const bool is_said = says(model) || (model.contains("overrides") && says(model["overrides"]));
+  if (!is_said) plan.model.moe_aux_loss_coeff = 0;
+}
+
 /// With all defaults; it may still break rules.
 Plan filled_in(const Json& tree, const PlanContext& context) {
   Plan plan = read_in_range(tree, context);
   fill_in_defaults(plan, context);
+  leave_out_balancing(tree, plan);
   return plan;
 }
 

@@ -8,6 +8,7 @@
 namespace estimator {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -29,6 +30,15 @@ TEST(PlanNotes, AModelByItsSizeSaysItsShape) {
               ElementsAre(HasSubstr("assumed: 13b is only a size")));
   EXPECT_THAT(plan_notes_of("13b", Json::object()),
               ElementsAre(HasSubstr("40 layers of width 5,120")));
+}
+
+TEST(PlanNotes, ALossOfThePresetThatTheFrameworkHasNotIsLeftOut) {
+  const Json tree = {{"model", "qwen3-30b-a3b"},
+                     {"cluster", {{"gpu", "h100"}, {"nodes", 1}}},
+                     {"parallelism", {{"zero_stage", 3}}}};
+  const Plan plan = resolve_plan({.tree = tree, .context = {}});
+  EXPECT_EQ(plan.model.moe_aux_loss_coeff, 0);
+  EXPECT_THAT(plan_notes(plan), Contains(HasSubstr("left out: the loss that balances")));
 }
 
 TEST(PlanNotes, ASequenceBeyondThePositionsIsNoted) {

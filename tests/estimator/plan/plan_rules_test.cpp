@@ -94,7 +94,7 @@ const std::vector<BadPlan> kBadPlans = {
      {"do not split the layers evenly",
       "parallelism.pipeline = 8",
       "num_layers = 12",
-      "layers_per_stage"}},
+      "--num-layers-per-stage 1,1,2,2,2,2,1,1"}},
     {"LayersPerStageTooFew",
      R"({"parallelism": {"pipeline": 4, "layers_per_stage": [4, 4]}})",
      {"does not describe the pipeline"}},

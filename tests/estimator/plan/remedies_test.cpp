@@ -46,7 +46,8 @@ TEST(Remedies, OfAPipelineDivideTheRanksToo) {
       {"model", "llama3-405b"},
       {"cluster", {{"gpu", "h100-sxm"}, {"nodes", 64}}},
       {"parallelism", {{"tensor", 8}, {"pipeline", 8}, {"sequence_parallel", true}}}};
-  EXPECT_EQ(help_for(tree), "use a pipeline size of 1, 2 (or give parallelism.layers_per_stage)");
+  EXPECT_EQ(help_for(tree),
+            "use a pipeline size of 1, 2, or --num-layers-per-stage 15,16,16,16,16,16,16,15");
 }
 
 // 8 experts on 8 ranks of a stage: with the 2 tensor ranks, which cut them, that is 16.
