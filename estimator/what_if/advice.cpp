@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <stdexcept>
 
@@ -14,7 +15,7 @@ namespace estimator {
 namespace {
 
 constexpr int kMostChangesAtOnce = 3;
-constexpr std::size_t kMostPairs = 8;  // that are run
+constexpr std::size_t kMostPairsRun = 8, kMostPairsTold = 4;
 
 /// What was said, and the changes that are made to it already.
 struct Base {
@@ -59,6 +60,13 @@ std::vector<TriedChange> fitting_of(const std::vector<TriedChange>& tried) {
   return fitting;
 }
 
+std::vector<TriedChange> fastest(std::vector<TriedChange> tried, std::size_t most) {
+  std::stable_sort(tried.begin(), tried.end(), is_faster);
+  if (tried.size() > most)
+    tried.erase(tried.begin() + static_cast<std::ptrdiff_t>(most), tried.end());
+  return tried;
+}
+
 /// Two changes, and what the plan would need with both if each saved what it saves alone.
 struct Pair {
   const TriedChange* earlier;  ///< in the table of changes
@@ -91,7 +99,7 @@ class Adviser {
     std::vector<TriedChange> fitting = fitting_of(single);
     if (fitting.empty()) {
       complete(single);
-      fitting = fitting_of(try_pairs(single));
+      fitting = fastest(fitting_of(try_pairs(single)), kMostPairsTold);
     }
     std::vector<TriedChange> tried = single;
     for (int made = 1; made < kMostChangesAtOnce && fitting.empty() && !tried.empty(); ++made) {
@@ -165,7 +173,7 @@ class Adviser {
   std::vector<TriedChange> try_pairs(const std::vector<TriedChange>& single) const {
     std::vector<TriedChange> tried;
     for (const Pair& pair : promising_pairs(single)) {
-      if (tried.size() == kMostPairs) break;
+      if (tried.size() == kMostPairsRun) break;
       const Base& base = pair.later->base;
       for (const ChangeLadder& ladder : memory_saving_changes(base.spec())) {
         if (ladder.front().kind == pair.earlier->kind) tried.push_back(try_ladder(base, ladder));
