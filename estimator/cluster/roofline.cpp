@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "estimator/base/contains.h"
+#include "estimator/cluster/rank_classes.h"
 #include "estimator/cluster/roofline_rows.h"
 #include "estimator/communication/communication_time.h"
 #include "estimator/compute/kernel_price.h"
@@ -79,16 +81,21 @@ void split_communication(const ExposedCommunication& exposed,
   split(&ExposedCommunication::expert);
 }
 
-/// The class whose micro-batches take longest.
-const RankClassEstimate& slowest_class(const ClusterEstimate& estimate) {
-  const auto slowest = std::max_element(estimate.rank_classes.begin(),
-                                        estimate.rank_classes.end(),
-                                        [](const RankClassEstimate& a, const RankClassEstimate& b) {
-                                          return a.forward_seconds + a.backward_seconds <
-                                                 b.forward_seconds + b.backward_seconds;
-                                        });
-  if (slowest == estimate.rank_classes.end()) throw std::logic_error("an estimate has no ranks");
-  return *slowest;
+/// Of the class whose parts of the step the estimate tells.
+int64_t busiest_rank(const Plan& plan, const StepTime& time) {
+  for (const RankClass& c : rank_classes(plan)) {
+    if (contains(c.stages, time.stage)) return c.representative_rank;
+  }
+  throw std::logic_error("the busiest stage is not one of the plan");
+}
+
+const RankClassEstimate& class_of_rank(const ClusterEstimate& estimate, int64_t rank) {
+  const auto found = std::find_if(
+      estimate.rank_classes.begin(), estimate.rank_classes.end(), [&](const RankClassEstimate& c) {
+        return c.representative_rank == rank;
+      });
+  if (found == estimate.rank_classes.end()) throw std::logic_error("the busiest rank was not run");
+  return *found;
 }
 
 const RankProfile& profile_of_stage(const std::vector<RankProfile>& profiles,
@@ -96,7 +103,7 @@ const RankProfile& profile_of_stage(const std::vector<RankProfile>& profiles,
   const auto found = std::find_if(profiles.begin(), profiles.end(), [&](const RankProfile& p) {
     return p.coordinate.pipeline == coordinate.pipeline;
   });
-  if (found == profiles.end()) throw std::logic_error("the slowest stage has no profile");
+  if (found == profiles.end()) throw std::logic_error("the busiest stage has no profile");
   return *found;
 }
 
@@ -107,14 +114,14 @@ Roofline roofline_of(const Plan& plan,
                      const ClusterEstimate& estimate,
                      const Calibration* calibration) {
   const ParallelLayout layout(plan.parallelism);
-  const RankClassEstimate& slowest = slowest_class(estimate);
+  const int64_t rank = busiest_rank(plan, estimate.time);
   ComputeTarget target = compute_target(plan, gpu_of(plan.cluster), calibration);
-  target.speed = slowest.board.speed;
+  target.speed = class_of_rank(estimate, rank).board.speed;
   Roofline roofline;
   roofline.plan = estimate.plan;
-  roofline.rank = slowest.representative_rank;
+  roofline.rank = rank;
   roofline.iteration_seconds = estimate.time.iteration_seconds;
-  const RankProfile& profile = profile_of_stage(profiles, layout.coordinate(roofline.rank));
+  const RankProfile& profile = profile_of_stage(profiles, layout.coordinate(rank));
   const auto kernels = priced_kernels(profile, target);
   set_rows(kernels, target.gpu, target.dtype, roofline);
   Waits waits{.bubble = estimate.time.bubble_seconds,

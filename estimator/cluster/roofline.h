@@ -1,5 +1,6 @@
-// Where the time of one iteration goes on the slowest stage: each kernel compared with the roofline
-// of its GPU, sums by operator, module and phase, and the resources that bound the step.
+// Where the time of one iteration goes on the stage that is busy longest: each kernel compared with
+// the roofline of its GPU, sums by operator, module and phase, and the resources that bound the
+// step.
 #pragma once
 
 #include <array>

@@ -36,9 +36,10 @@ void visit_fields(Visitor& visit, OffloadTime& offload) {
   visit("total_seconds", offload.total_seconds, "from the first gradient to the last parameter");
 }
 
-/// Seconds of the stage that ends last. The parts add up to iteration_seconds.
+/// Seconds of the stage that is busy longest. The parts add up to iteration_seconds.
 struct StepTime {
   double iteration_seconds = 0;
+  int64_t stage = 0;
   double compute_seconds = 0;
   double bubble_seconds = 0;
   ExposedCommunication exposed_communication_seconds;
@@ -50,6 +51,7 @@ struct StepTime {
 template <class Visitor>
 void visit_fields(Visitor& visit, StepTime& time) {
   visit("iteration_seconds", time.iteration_seconds, "one optimizer step");
+  visit("stage", time.stage, "the pipeline stage that is busy longest, whose parts these are");
   visit("compute_seconds", time.compute_seconds, "kernels of forward and backward");
   visit("bubble_seconds", time.bubble_seconds, "waiting for other stages");
   visit("exposed_communication_seconds",

@@ -175,6 +175,68 @@ double data_loading_wait(const Plan& plan, double step_seconds) {
   return std::max(0.0, loading - step_seconds);
 }
 
+/// When the micro-batches of a stage end, and when its gradients are reduced after them.
+struct StageEnd {
+  double steps_seconds = 0, ready_seconds = 0;
+
+  double exposed_reduction() const { return ready_seconds - steps_seconds; }
+};
+
+std::vector<StageEnd> stage_ends(const ScheduleReplay& replay,
+                                 const std::vector<StageTime>& stages) {
+  std::vector<StageEnd> ends;
+  ends.reserve(stages.size());
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const double end = replay.stages[s].end_seconds;
+    const double* ready = &replay.gradients_ready_seconds[s * stages[s].chunks.size()];
+    ends.push_back({end, reduce_gradients(stages[s], ready, end).ready_seconds});
+  }
+  return ends;
+}
+
+std::size_t last_ready(const std::vector<StageEnd>& ends) {
+  const auto last = std::max_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) {
+    return a.ready_seconds < b.ready_seconds;
+  });
+  return static_cast<std::size_t>(last - ends.begin());
+}
+
+/// The stage that waits least; of equal ones that which is ready last.
+std::size_t busiest_stage(const ScheduleReplay& without_waits,
+                          const std::vector<StageTime>& stages,
+                          const std::vector<StageEnd>& ends) {
+  const auto busy_seconds = [&](std::size_t s) {
+    return without_waits.stages[s].busy_seconds + stages[s].first_added.total_seconds() +
+           ends[s].exposed_reduction() + end_of_step(stages[s]);
+  };
+  constexpr double kRounding = 1e-9;
+  std::size_t busiest = last_ready(ends);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (busy_seconds(s) > busy_seconds(busiest) * (1 + kRounding)) busiest = s;
+  }
+  return busiest;
+}
+
+double latest_end_of_step(const std::vector<StageTime>& stages) {
+  double latest = 0;
+  for (const StageTime& stage : stages) latest = std::max(latest, end_of_step(stage));
+  return latest;
+}
+
+/// The waits of each stage that are so long, and so those at its end.
+std::vector<double> long_waits(const ScheduleReplay& replay,
+                               const std::vector<StageEnd>& ends,
+                               double long_wait) {
+  const double ready_seconds = ends[last_ready(ends)].ready_seconds;
+  std::vector<double> waits;
+  waits.reserve(ends.size());
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    const double at_end = ready_seconds - ends[s].ready_seconds;
+    waits.push_back(replay.stages[s].long_wait_seconds + (at_end >= long_wait ? at_end : 0));
+  }
+  return waits;
+}
+
 PlayedStep play_step(const Plan& plan,
                      const ParallelLayout& layout,
                      const Fabric& fabric,
@@ -187,50 +249,34 @@ PlayedStep play_step(const Plan& plan,
                            durations,
                            stages,
                            {.overlap_sends = overlaps_sends(plan), .long_wait_seconds = long_wait});
-
-  std::size_t slowest = 0;
-  double ready_seconds = 0, exposed_reduce = 0, end_seconds = 0;
   const ScheduleReplay& replay = replays[kAllWaits];
-  std::vector<double> ready_at;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const double end = replay.stages[s].end_seconds;
-    const std::size_t first = s * stages[s].chunks.size();
-    const double ready =
-        reduce_gradients(stages[s], &replay.gradients_ready_seconds[first], end).ready_seconds;
-    ready_at.push_back(ready);
-    if (ready > ready_seconds) {
-      ready_seconds = ready;
-      exposed_reduce = ready - end;
-      slowest = s;
-    }
-    end_seconds = std::max(end_seconds, end_of_step(stages[s]));
-  }
+  const std::vector<StageEnd> ends = stage_ends(replay, stages);
+  const std::size_t busiest = busiest_stage(replays[kTransfersFree], stages, ends);
+  const StageEnd& end = ends[busiest];
+  const double ready_seconds = ends[last_ready(ends)].ready_seconds;
+  const double end_seconds = latest_end_of_step(stages);
 
-  StepTime time = working_time(stages[slowest], static_cast<double>(plan.micro_batches()));
+  StepTime time = working_time(stages[busiest], static_cast<double>(plan.micro_batches()));
+  time.stage = static_cast<int64_t>(busiest);
   const double step_seconds = ready_seconds + end_seconds;
   time.data_loading_seconds = data_loading_wait(plan, step_seconds);
   time.iteration_seconds = step_seconds + time.data_loading_seconds;
   const auto saved = [&](WaitVariant before, WaitVariant after) {
-    return replays[before].stages[slowest].end_seconds - replays[after].stages[slowest].end_seconds;
+    return replays[before].stages[busiest].end_seconds - replays[after].stages[busiest].end_seconds;
   };
   /// Of two sums that may be equal but for rounding.
   const auto difference = [&](double seconds) {
     constexpr double kRounding = 1e-12;
     return std::abs(seconds) > kRounding * time.iteration_seconds ? seconds : 0;
   };
-  add_exposed_reduction(stages[slowest], difference(exposed_reduce), time);
+  add_exposed_reduction(stages[busiest], difference(end.exposed_reduction()), time);
   time.exposed_communication_seconds.data += difference(saved(kAllWaits, kDataRanksReady));
   time.exposed_communication_seconds.pipeline += difference(saved(kDataRanksReady, kTransfersFree));
-  time.bubble_seconds =
-      difference(replays[kTransfersFree].stages[slowest].idle_seconds() + end_seconds -
-                 end_of_step(stages[slowest]) - stages[slowest].first_added.total_seconds());
-  PlayedStep played{.time = time};
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const double at_end = ready_seconds - ready_at[s];
-    played.long_wait_seconds.push_back(replay.stages[s].long_wait_seconds +
-                                       (at_end >= long_wait ? at_end : 0));
-  }
-  return played;
+  const double at_end =
+      ready_seconds - end.ready_seconds + end_seconds - end_of_step(stages[busiest]);
+  time.bubble_seconds = difference(replays[kTransfersFree].stages[busiest].idle_seconds() + at_end -
+                                   stages[busiest].first_added.total_seconds());
+  return {.time = time, .long_wait_seconds = long_waits(replay, ends, long_wait)};
 }
 
 StepTime step_time(const Plan& plan,

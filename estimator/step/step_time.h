@@ -72,11 +72,11 @@ struct PlayedStep {
   }
 };
 
-/// The parts of the time are those of the stage that is ready last, and add up to
+/// The parts of the time are those of the stage that is busy longest, and add up to
 /// iteration_seconds. Exposed data communication is the time by which that stage would be ready
 /// earlier without it; this includes compute that it slows. Exposed pipeline communication is the
 /// time by which the stage would end earlier if transfers took no time. The rest of its waiting
-/// time is the bubble. `long_wait` is in seconds.
+/// time, also at its end, is the bubble. `long_wait` is in seconds.
 PlayedStep play_step(const Plan& plan,
                      const ParallelLayout& layout,
                      const Fabric& fabric,

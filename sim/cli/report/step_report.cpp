@@ -47,6 +47,12 @@ std::string rate_text(const estimator::RateTerm& rate) {
                      rate.unit == "bytes_per_second" ? "TB/s" : "TFLOP/s");
 }
 
+/// Stages that wait for each other have parts of their own.
+std::string whose_parts(const estimator::StepTime& time) {
+  if (time.bubble_seconds == 0) return "";
+  return fmt::format("; its parts on stage {}, which is busy longest", time.stage);
+}
+
 }  // namespace
 
 TitledTable time_table(const estimator::StepTime& time) {
@@ -59,9 +65,10 @@ TitledTable time_table(const estimator::StepTime& time) {
         time.iteration_seconds > 0 ? 100 * part.seconds / time.iteration_seconds : 0;
     table.add_row({part.name, format_duration(part.seconds), fmt::format("{:.1f} %", share)});
   }
-  TitledTable titled{.title = fmt::format("One iteration: {} ({})",
+  TitledTable titled{.title = fmt::format("One iteration: {} ({}){}",
                                           format_duration(time.iteration_seconds),
-                                          estimator::to_string(time.source)),
+                                          estimator::to_string(time.source),
+                                          whose_parts(time)),
                      .table = std::move(table),
                      .notes = {}};
   if (time.offload) titled.notes.push_back(offload_text(*time.offload));

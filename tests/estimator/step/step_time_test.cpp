@@ -41,6 +41,19 @@ TEST(StepTime, OfEqualStagesIsTheScheduleAndItsBubble) {
   EXPECT_NEAR(time.bubble_seconds, 9, 1e-9);
 }
 
+// The second stage works 8 x 4 s, and waits 1 s before its first micro-batch, and so on: the first
+// one, which ends last, would have a bubble of 15 s.
+TEST(StepTime, TellsThePartsOfTheStageThatIsBusyLongest) {
+  std::vector<StageTime> stages(4, stage(1, 2));
+  EXPECT_EQ(step_of(stages).stage, 0);
+  stages[1] = stage(1.5, 2.5);
+  const StepTime time = step_of(stages);
+  EXPECT_EQ(time.stage, 1);
+  EXPECT_NEAR(time.iteration_seconds, 39, 1e-9);
+  EXPECT_NEAR(time.compute_seconds, 32, 1e-9);
+  EXPECT_NEAR(time.bubble_seconds, 7, 1e-9);
+}
+
 // Forwards of 1 s and backwards of 2: the last stage waits 3 s for its first forward, and at the
 // end 6 s for the backwards of the others; the first one three times for 3 s at the end, and before
 // its first backward for what the three behind it do.
@@ -141,10 +154,11 @@ TEST(StepTime, TheStepEndsWithTheSlowestOptimizer) {
   std::vector<StageTime> stages(4, stage(1, 2));
   stages[0].step_end.compute_seconds = 1;
   stages[3].step_end.compute_seconds = 4;
-  const StepTime time = step_of(stages);  // stage 0 is ready last
+  const StepTime time = step_of(stages);
   EXPECT_NEAR(time.iteration_seconds, 37, 1e-9);
-  EXPECT_NEAR(time.optimizer_seconds, 1, 1e-9);
-  EXPECT_NEAR(time.bubble_seconds, 9 + 3, 1e-9);
+  EXPECT_EQ(time.stage, 3);
+  EXPECT_NEAR(time.optimizer_seconds, 4, 1e-9);
+  EXPECT_NEAR(time.bubble_seconds, 9, 1e-9);
 }
 
 TEST(StepTime, AStageThatReducesLongestIsReadyLast) {
