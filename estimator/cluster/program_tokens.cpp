@@ -56,7 +56,16 @@ std::optional<TokensRead> most_of(const std::map<Key, TokensRead>& found) {
   return most->second;
 }
 
+/// Whether the model sums the rows of many ids to one, as recommenders do: then its integers are
+/// features and where they begin.
+bool looks_up_bags(const Trace& trace) {
+  return std::any_of(trace.works.begin(), trace.works.end(), [](const TraceWork& work) {
+    return work.operator_name.starts_with("aten::_embedding_bag");
+  });
+}
+
 std::optional<TokensRead> given_to_model(const Trace& trace) {
+  if (looks_up_bags(trace)) return std::nullopt;
   std::map<int64_t, TokensRead> found;
   for (const TraceInput& input : trace.inputs) {
     add_calls(input.integers, input.calls, found[input.model]);

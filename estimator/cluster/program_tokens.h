@@ -25,7 +25,8 @@ bool trains_alone(const RankProfile& rank);
 int64_t ranks_together(const RankProfile& rank);
 
 /// The tokens of a rank are the integer inputs of its embedding, which the embedding's backward
-/// names, or else the labels of its loss, or else the integers that its outermost module was given.
+/// names, or else the labels of its loss, or else the integers that its outermost module was given,
+/// unless it looks up bags of them (recommenders).
 /// If both of these are far more, the embedding is another one (prompt tuning), and the fewer
 /// count. Ranks share their tokens with the stages of their pipeline (who sends messages without
 /// receiving as many) and with their tensor ranks (who sum activations in forward, as no other axis

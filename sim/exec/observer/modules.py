@@ -97,7 +97,8 @@ class Modules:
             self.recorder.evaluation_ends()
 
     def _begin_outermost(self, module, arguments):
-        if torch.is_grad_enabled():
+        is_loss = next(module.parameters(), None) is None
+        if torch.is_grad_enabled() and not is_loss:
             self.recorder.model_reads(id(module), integers_given(arguments))
         elif any(parameter.requires_grad for parameter in module.parameters()):
             self.recorder.evaluation_starts()

@@ -181,6 +181,14 @@ TEST(ProgramTokens, AreElseTheIntegersThatTheModelIsGiven) {
   EXPECT_THAT(found->how, HasSubstr("the integer inputs of its model"));
 }
 
+// As of DLRM, whose model is given the ids of its features and the offset of each bag.
+TEST(ProgramTokens, AreNotTheFeaturesOfARecommender) {
+  TracedRank rank(0, 2);
+  rank.profile.trace->inputs = {{.model = 0, .integers = 32 * 2048, .calls = 1}};
+  launch_work(rank, {.name = "bags", .operator_name = "aten::_embedding_bag"}, 1);
+  EXPECT_FALSE(found_in(rank).has_value());
+}
+
 TEST(ProgramTokens, OfProgramsThatShowNoneAreNotKnown) {
   TracedRank rank(0, 2);
   rank.compute(0, 1);

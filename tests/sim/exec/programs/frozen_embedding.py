@@ -1,5 +1,6 @@
 """Trains all but the embedding, as LoRA does, on two micro-batches of two sequences; evaluates before each step. With
-"flat" the sequences lie one behind the other, with their ends beside them, with "images" they are numbers of labels."""
+"flat" the sequences lie one behind the other, with their ends beside them, with "images" they are numbers of labels,
+and the loss is a module that is given the kinds of some boxes."""
 
 import sys
 
@@ -17,6 +18,11 @@ class Model(nn.Module):
         return self.head(self.embedding(batch["tokens"]))
 
 
+class Criterion(nn.Module):
+    def forward(self, outputs, targets):
+        return outputs.square().mean()
+
+
 def integers(*sizes):
     return torch.zeros(*sizes, dtype=torch.long, device="cuda")
 
@@ -29,12 +35,14 @@ def batch(sequences):
     return {"tokens": integers(sequences, 128)}
 
 
+criterion = Criterion()
 model = Model().cuda()
 optimizer = torch.optim.AdamW(model.head.parameters())
 for _ in range(3):
     with torch.no_grad():
         model(batch(16))
     for _ in range(2):
-        model(batch(2)).square().mean().backward()
+        targets = [{"kinds": integers(5)}] if "images" in sys.argv else []
+        criterion(model(batch(2)), targets).backward()
     optimizer.step()
     optimizer.zero_grad()
