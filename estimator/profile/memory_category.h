@@ -20,12 +20,13 @@ namespace estimator {
 ///   master_weight    fp32 copies of the weights, for the optimizer
 ///   optimizer_state  moments, momentum and step counters
 ///   activation       made in the forward of a micro-batch, or in the recompute of a segment, and
-///                    still held at its end, because backward needs it
+///                    still held at its end, because backward needs it; of a program not what then
+///                    stays through a whole iteration
 ///   communication    read, written or allocated by a collective, and none of the above; in a
 ///                    program also gathered flat parameters, and the buckets of a reducer
 ///   workspace        lives longer than the operator that made it and is no operator's result
 ///                    (cuBLAS), or lives longer than its phase and is none of the above (tables,
-///                    masks)
+///                    masks, averages of the weights)
 ///   temporary        everything else: made and freed within an operator, a module or a phase
 enum class MemoryCategory {
   kParameter,

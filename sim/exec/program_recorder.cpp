@@ -302,7 +302,10 @@ void ProgramRecorder::step_finished() {
   phases_.step_finished(here);
   peaks_.step_ended();
   const bool has_ended = phases_.iteration() > stepped;  // else other optimizers step in it, too
-  if (has_ended) recorded_.begin(phases_.iteration(), phase_names());
+  if (has_ended) {
+    recorded_.begin(phases_.iteration(), phase_names());
+    tracker_.end_iteration();
+  }
   phase_changed();
   estimator::write_file_whole((folder_ / kStepsTaken).string(),
                               std::to_string(phases_.iteration()));

@@ -104,6 +104,13 @@ void MemoryTracker::phase_ended() {
   log_.for_each_alive(0, [](Allocation& block) { block.outlived_phase = true; });
 }
 
+void MemoryTracker::iteration_ended() {
+  log_.for_each_alive(0, [&](Allocation& block) {
+    if (block.made_at < iteration_began_) block.outlived_forward = false;
+  });
+  iteration_began_ = log_.now();
+}
+
 void MemoryTracker::operator_ended(uint64_t address, ModuleId cublas) {
   Allocation* block = log_.find(address);
   if (block == nullptr || block->is_tensor()) return;

@@ -44,6 +44,9 @@ class MemoryTracker {
   /// activations that it keeps, counted in blocks.
   int64_t forward_ended(int64_t since, estimator::Direction direction);
   void phase_ended();
+  /// A step with all its backwards has ended. What was there before it and still is, no backward
+  /// needs, although a forward kept it: averages of weights, tables.
+  void iteration_ended();
   void restart_peak() { log_.restart_peak(allocated_bytes_); }
   /// An operator that made a block at `address` has ended. If the block is still alive and is no
   /// tensor, a library keeps it: cuBLAS, if the operator is a matrix product.
@@ -69,6 +72,7 @@ class MemoryTracker {
   ModulePeaks peaks_;
   Request request_;
   int64_t allocated_bytes_ = 0;
+  int64_t iteration_began_ = 0;  ///< memory event
 };
 
 }  // namespace sim

@@ -68,6 +68,11 @@ void RunTracker::end_phase() {
   history_.phases.back().end_us = now_us();
 }
 
+void RunTracker::end_iteration() {
+  const std::lock_guard lock(mutex_);
+  memory_.iteration_ended();
+}
+
 void RunTracker::restart_peak() {
   const std::lock_guard lock(mutex_);
   memory_.restart_peak();

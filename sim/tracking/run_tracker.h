@@ -93,6 +93,8 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   /// one again. `direction` is used wherever no other one is announced.
   void begin_phase(int32_t phase, estimator::Direction direction);
   void end_phase();
+  /// An optimizer step has ended, and with it an iteration of the program.
+  void end_iteration();
   /// From now on `direction` is used instead of the phase's.
   void set_direction(estimator::Direction direction);
   /// A backward ran without its nodes, as a CUDA graph.

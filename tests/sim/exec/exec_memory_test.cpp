@@ -141,6 +141,17 @@ TEST_F(ExecMemory, OfAReducersBucketsIsCommunication) {
       << "one of them, as a whole number of blocks";
 }
 
+// As those of diffusion models: 4 MiB each of the weights, of the module and of the list. A forward
+// kept both copies, and no backward needs them.
+TEST_F(ExecMemory, OfAveragedWeightsIsNoActivation) {
+  ASSERT_EQ(run_program("averages_weights.py", {"--steps", "2"}).exit_code, 0);
+  const auto told = profile(0);
+  const auto& categories = *told.peak.categories;
+  EXPECT_EQ(categories[MemoryCategory::kParameter], 4 * estimator::kMiB);
+  EXPECT_GE(categories[MemoryCategory::kWorkspace], 8 * estimator::kMiB);
+  EXPECT_LT(categories[MemoryCategory::kActivation], estimator::kMiB);
+}
+
 // PyTorch Lightning computes the loss inside the step.
 TEST_F(ExecMemory, OfGradientsThatAClosureMakesIsTheirs) {
   ASSERT_EQ(run_program("closures.py", {"--steps", "2"}).exit_code, 0);
