@@ -116,7 +116,7 @@ RankProfile run_as_rank(const ExecJob& job,
   processes.look();
   const fs::path folder = process_folder(scratch.path());
   const ProgramProcess& process = process_of_rank(job, wanted, processes, folder, end, patience);
-  throw_if_unanswered(job, process.profile.program->unanswered);
+  throw_if_unanswered(job, folder, process.profile.program->unanswered);
   if (!end.was_ended && !process.profile.out_of_memory) {
     throw_if_failed(job, folder, processes, end);
   }

@@ -39,7 +39,7 @@ using estimator::UserError;
 /// own code is, as "train.py:30 in main", or "".
 std::string place_in(const fs::path& dump) {
   static const std::regex kFrame(R"re(\s*File "([^"]+)", line (\d+) in (.+))re");
-  static const std::regex kOfOthers("/(torch|multiprocessing|lib/python[0-9.]+)/|^<");
+  static const std::regex kOfOthers("/(torch|multiprocessing|lib/python[0-9.]+|exec/observer)/|^<");
   std::ifstream file(dump);
   std::string place;
   for (std::string line; std::getline(file, line);) {
@@ -64,24 +64,40 @@ std::string doing_text(const fs::path& folder) {
   return places.empty() ? "" : fmt::format(" at {}", fmt::join(places, " and "));
 }
 
-/// ", after 12 optimizer steps" of the process that took the most.
-std::string progress_text(const fs::path& folder) {
+/// Optimizer steps of the process that took the most.
+int64_t steps_taken(const fs::path& folder) {
   int64_t most = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
     int64_t steps = 0;
     if (std::ifstream(entry.path() / kStepsTaken) >> steps) most = std::max(most, steps);
   }
+  return most;
+}
+
+/// ", after 12 optimizer steps".
+std::string progress_text(const fs::path& folder) {
+  const int64_t most = steps_taken(folder);
   if (most == 0) return ", and no optimizer step was seen";
   return fmt::format(", after {} optimizer step{}", most, most == 1 ? "" : "s");
 }
 
-std::string help_for_unanswered(const ExecJob& job, const std::vector<std::string>& unanswered) {
+/// "give --steps 2, which ends the program before that; or ", if it took steps before.
+std::string help_to_end_before(const ExecJob& job, const fs::path& folder) {
+  const int64_t steps = steps_taken(folder);
+  if (steps == 0 || (job.steps > 0 && steps >= job.steps)) return "";
+  return fmt::format("give --steps {}, which ends the program before that; or ", steps);
+}
+
+std::string help_for_unanswered(const ExecJob& job,
+                                const fs::path& folder,
+                                const std::vector<std::string>& unanswered) {
   if (unanswered.front().find("was not run") != std::string::npos) {
     return "give --ranks auto, which runs the ranks that are waited for, or name them in --ranks";
   }
   return fmt::format(
-      "take that out of the program{}; for counts that do not matter to memory, give "
+      "{}take that out of the program{}; for counts that do not matter to memory, give "
       "--accept-invented-counts",
+      help_to_end_before(job, folder),
       job.assumed.fullest_expert ? "" : "; for a router's counts, give --expert-balance");
 }
 
@@ -227,18 +243,20 @@ void throw_timed_out(const ExecJob& job, const fs::path& folder) {
               ExitCode::kMachineLacks);
 }
 
-void throw_if_unanswered(const ExecJob& job, const std::vector<std::string>& unanswered) {
+void throw_if_unanswered(const ExecJob& job,
+                         const fs::path& folder,
+                         const std::vector<std::string>& unanswered) {
   if (unanswered.empty()) return;
   throw_error(job,
               fmt::format("the program asked for a value that cannot be invented: {}",
                           fmt::join(unanswered, ", ")),
-              help_for_unanswered(job, unanswered),
+              help_for_unanswered(job, folder, unanswered),
               ExitCode::kMachineLacks);
 }
 
 void throw_if_refused(const ExecJob& job, const fs::path& folder) {
   const std::set<std::string> refusals = lines_of(folder / kRefusals);
-  throw_if_unanswered(job, {refusals.begin(), refusals.end()});
+  throw_if_unanswered(job, folder, {refusals.begin(), refusals.end()});
 }
 
 void throw_if_recorder_failed(const ExecJob& job, const ProgramProcesses& processes) {

@@ -18,8 +18,10 @@ std::string shown(const std::vector<std::string>& command);
 [[noreturn]] void throw_timed_out(const ExecJob& job, const std::filesystem::path& folder);
 
 /// Nothing if `unanswered` is empty. A profile of a run that went on with a wrong answer must not
-/// pass for a result.
-void throw_if_unanswered(const ExecJob& job, const std::vector<std::string>& unanswered);
+/// pass for a result. `folder` is the program's process_folder().
+void throw_if_unanswered(const ExecJob& job,
+                         const std::filesystem::path& folder,
+                         const std::vector<std::string>& unanswered);
 
 /// The same of all processes, also those without a profile.
 void throw_if_refused(const ExecJob& job, const std::filesystem::path& folder);

@@ -199,6 +199,7 @@ TEST_F(ExecFailures, CountsThatNobodyComputedAreNoResult) {
   const ProgramResult result = run_program("counts.py", {});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.error, HasSubstr("cannot be invented: counts that only kernels would know"));
+  EXPECT_THAT(result.error, testing::Not(HasSubstr("--steps"))) << "no step was taken";
   EXPECT_FALSE(std::filesystem::exists(path("out/rank-00000.json")));
   const ProgramResult estimate = run({"estimate", "--profiles", path("out")});
   EXPECT_EQ(estimate.exit_code, 3);
@@ -214,7 +215,10 @@ TEST_F(ExecFailures, CountsThatNobodyComputedAreNoResult) {
 
 // Examples of accelerate evaluate after their epoch, and read what the model chose.
 TEST_F(ExecFailures, CountsAfterTheLastStepEndTheProgramAsTheStepWould) {
-  EXPECT_EQ(run_program("evaluates.py", {}).exit_code, 3);
+  const ProgramResult refused = run_program("evaluates.py", {});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.error,
+              HasSubstr("help: give --steps 1, which ends the program before that; or take"));
   const ProgramResult result = run_program("evaluates.py", {"--steps", "1"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, AllOf(HasSubstr("fits"), testing::Not(HasSubstr("chosen"))));
