@@ -247,7 +247,8 @@ TEST_F(ExecTrace, TellsTheTokensOfAModelWhoseEmbeddingIsFrozen) {
               HasSubstr("\nthe program joined no process group: each of the 4 ranks trains alone"));
 }
 
-// As modded-nanogpt's: the number of each image of a batch is no token.
+// As modded-nanogpt's: the number of each image of a batch is no token, and what DETR's loss is
+// given is none either.
 TEST_F(ExecTrace, TellsTheTokensOfSequencesOneBehindTheOther) {
   const ProgramResult flat = run(command("frozen_embedding.py", {"--steps", "2"}, {"flat"}));
   ASSERT_EQ(flat.exit_code, 0) << flat.error;
@@ -330,6 +331,12 @@ TEST_F(ExecTrace, CountsTheBlocksThatAMaskOfFlexAttentionLeaves) {
   EXPECT_THAT(blocks, testing::ElementsAre(20, 20, 36, 36, 20, 20));
   EXPECT_THAT(are_bounds, testing::ElementsAre(false, false, true, true, false, false));
   EXPECT_THAT(result.output, HasSubstr("flex_attention with masks that are not known: 2 launches"));
+}
+
+// Inductor's coordinate descent compiles ten configurations of a kernel and more, to time them.
+TEST_F(ExecTrace, TunesNoKernelForTimesThatAreAllTheSame) {
+  const ProgramResult result = run_program("tunes.py", {});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
 }
 
 // 4 and 2 MiB, of which a kernel reads and writes the first, the second, and none.
