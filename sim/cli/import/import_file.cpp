@@ -13,11 +13,13 @@
 #include "sim/cli/import/deepspeed_config.h"
 #include "sim/cli/import/megatron_arguments.h"
 #include "sim/cli/import/megatron_config.h"
+#include "sim/cli/import/megatron_recipe.h"
 #include "sim/cli/import/model_config_file.h"
 #include "sim/cli/import/shell_expansion.h"
 #include "sim/cli/import/shell_script.h"
 #include "sim/cli/import/shell_tokens.h"
 #include "sim/cli/import/torchtitan_config.h"
+#include "sim/cli/import/torchtitan_registry.h"
 #include "sim/cli/import/trainer_arguments.h"
 #include "sim/cli/import/tree_config.h"
 #include "sim/cli/values/yaml_tree.h"
@@ -29,6 +31,7 @@ namespace fs = std::filesystem;
 using estimator::Json;
 using estimator::UserError;
 
+constexpr const char* kPythonExtension = ".py";
 constexpr std::size_t kLargestScriptBytes = std::size_t{1} << 20;
 
 /// The script beside the file, by the path that is written or by its name alone.
@@ -209,7 +212,8 @@ std::optional<ImportedPlan> import_script(const std::string& text,
                                           const ScriptInput& input) {
   if (first_line(text).starts_with('{')) return std::nullopt;
   if (text.find("--") == text.npos && !is_script(text, path)) return std::nullopt;
-  auto plan = import_trainer_script(text, origin, input, files_near(path));
+  auto plan = import_torchtitan_script(text, path, origin, input);
+  if (!plan) plan = import_trainer_script(text, origin, input, files_near(path));
   if (!plan) plan = import_megatron_script(text, origin, input);
   if (!plan && is_script(text, path)) {
     refuse_no_training(path, configuration_of(read_shell_script(text, origin, input.find_script)));
@@ -217,12 +221,26 @@ std::optional<ImportedPlan> import_script(const std::string& text,
   return plan;
 }
 
+/// The configuration that a function of a Python file makes; nothing for a program of no kind that
+/// is read.
+std::optional<ImportedPlan> import_python(const std::string& text,
+                                          const std::string& path,
+                                          const std::string& function,
+                                          const std::string& origin) {
+  if (is_megatron_recipe(text)) return import_megatron_recipe({path, text}, function, origin);
+  if (is_torchtitan_registry(text))
+    return import_torchtitan_registry({path, text}, function, origin);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<ImportedPlan> import_text(const std::string& text,
                                         const std::string& path,
-                                        const std::optional<std::string>& arguments) {
+                                        const std::optional<std::string>& arguments,
+                                        const std::string& function) {
   const std::string origin = fs::path(path).filename().string();
+  if (path.ends_with(kPythonExtension)) return import_python(text, path, function, origin);
   auto plan = import_configuration(text, path, origin);
   if (!plan) {
     ScriptInput input{.find_script = scripts_beside(path)};

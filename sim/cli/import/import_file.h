@@ -16,9 +16,11 @@ inline constexpr const char* kStandardInput = "standard input";
 /// UserError for values that cannot be read.
 ///
 /// `arguments` are those of a script, "7B 1 bf16": nothing where they are not known. Throws
-/// UserError for a file that has none.
+/// UserError for a file that has none. `function` is the one that is meant of a file with several
+/// configurations; "" where none is named.
 std::optional<ImportedPlan> import_text(const std::string& text,
                                         const std::string& path,
-                                        const std::optional<std::string>& arguments = std::nullopt);
+                                        const std::optional<std::string>& arguments = std::nullopt,
+                                        const std::string& function = "");
 
 }  // namespace sim

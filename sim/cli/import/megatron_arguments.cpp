@@ -224,9 +224,17 @@ void set_vocabulary(ImportedPlan& plan) {
   if (const auto size = vocabulary_of_model(model)) set_key(plan, "model.vocab_size", *size);
 }
 
+/// The shape of the preset that a plan names; that of no model without one.
+estimator::ModelConfig preset_shape(const Json& tree) {
+  const std::string name = scalar_text(estimator::find_in_tree(tree, "model.preset"));
+  const auto* preset = estimator::find_model_preset(name);
+  return preset == nullptr ? estimator::ModelConfig() : preset->config;
+}
+
 /// A dense model has no use for what is said of experts.
 void drop_experts(Json& tree) {
   if (!estimator::find_in_tree(tree, "model.num_experts").is_null()) return;
+  if (preset_shape(tree).has_experts()) return;
   for (const char* section : {"model", "training"}) {
     if (!tree.contains(section)) continue;
     std::vector<std::string> keys;
@@ -240,9 +248,8 @@ void drop_experts(Json& tree) {
 
 /// Without products in 8 bits their recipe says nothing.
 void drop_unused_recipe(Json& tree) {
-  if (estimator::find_in_tree(tree, "training.fp8_format").is_null() && tree.contains("training")) {
-    tree["training"].erase("fp8_recipe");
-  }
+  const bool has_format = !estimator::find_in_tree(tree, "training.fp8_format").is_null();
+  if (!has_format && tree.contains("training")) tree["training"].erase("fp8_recipe");
 }
 
 /// The batch of a schedule's last step: "0:384 200B:768 400B:1152".
@@ -272,15 +279,17 @@ void refuse_other_division(const std::string& flag, const SourceEntry& end) {
 void divide_with_ends(ImportedPlan& plan) {
   const SourceEntry* embedding = find_use(plan, "account-for-embedding-in-pipeline-split");
   const SourceEntry* loss = find_use(plan, "account-for-loss-in-pipeline-split");
-  const Json layers = said_key(plan, "model.num_layers");
-  if ((embedding == nullptr && loss == nullptr) || !layers.is_number_integer()) return;
+  const Json given = said_key(plan, "model.num_layers");
+  int64_t layers = preset_shape(plan.tree.json()).num_layers;
+  if (given.is_number_integer()) layers = given.get<int64_t>();
+  if ((embedding == nullptr && loss == nullptr) || layers == 0) return;
   const auto number_of = [&](const char* path) {
     const Json said = said_key(plan, path);
     return said.is_number_integer() ? std::max<int64_t>(1, said.get<int64_t>()) : 1;
   };
   const int64_t stages = number_of("parallelism.pipeline");
   int64_t chunks = number_of("parallelism.virtual_stages");
-  const int64_t all = layers.get<int64_t>() + (embedding != nullptr) + (loss != nullptr);
+  const int64_t all = layers + (embedding != nullptr) + (loss != nullptr);
   for (const auto& [flag, value] : plan.stage_flags) {
     refuse_other_division(flag, embedding != nullptr ? *embedding : *loss);
     if (flag != "--num-layers-per-virtual-pipeline-stage") continue;

@@ -19,7 +19,8 @@ std::optional<ImportedPlan> import_megatron_script(const std::string& text,
 
 /// What Megatron-LM's arguments mean.
 const KeyTable& megatron_table();
-/// Adds what follows from several arguments together (megatron/training/arguments.py).
+/// Adds what follows from several arguments together (megatron/training/arguments.py). What the
+/// plan does not say of its model is that of its preset.
 void finish_megatron_plan(ImportedPlan& plan);
 
 /// Whether the tree is that of a functional test of Megatron-LM.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -118,6 +119,26 @@ void add_switches(std::vector<SourceEntry>& entries) {
   entries.push_back({.key = "group-query-attention", .values = {}, .place = groups->place});
 }
 
+/// Of entries with one key, the last that says something.
+std::vector<SourceEntry> last_of_each(std::vector<SourceEntry> entries) {
+  std::map<std::string, std::size_t> last;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].values.empty() || !last.contains(entries[i].key)) last[entries[i].key] = i;
+  }
+  std::vector<SourceEntry> kept;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (last[entries[i].key] == i) kept.push_back(std::move(entries[i]));
+  }
+  return kept;
+}
+
+/// A layout says how many chunks there are; the core also keeps their number.
+bool follows_from_layout(const SourceEntry& entry, const std::vector<SourceEntry>& entries) {
+  if (entry.key != "virtual-pipeline-model-parallel-size") return false;
+  const SourceEntry* layout = find_entry(entries, "pipeline-model-parallel-layout");
+  return layout != nullptr && !layout->values.empty();
+}
+
 }  // namespace
 
 bool is_megatron_config(const Json& tree) {
@@ -129,15 +150,25 @@ bool is_megatron_config(const Json& tree) {
 ImportedPlan import_megatron_config(const Json& tree,
                                     const std::string& text,
                                     const std::string& origin) {
+  return import_megatron_fields(entries_of_tree(with_plain_values(tree), text, origin),
+                                {is_container(tree) ? "Megatron-Bridge" : "Megatron-LM"},
+                                origin);
+}
+
+ImportedPlan import_megatron_fields(std::vector<SourceEntry> entries,
+                                    const MegatronFields& fields,
+                                    const std::string& origin) {
   std::vector<SourceEntry> said, silent;
-  for (SourceEntry& entry : entries_of_tree(with_plain_values(tree), text, origin)) {
-    name_as_argument(entry);
-    (says_nothing(entry) ? silent : said).push_back(std::move(entry));
+  for (SourceEntry& entry : entries) name_as_argument(entry);
+  entries = last_of_each(std::move(entries));
+  for (const SourceEntry& entry : entries) {
+    const bool is_silent = says_nothing(entry) || follows_from_layout(entry, entries);
+    (is_silent ? silent : said).push_back(entry);
   }
   add_switches(said);
-  const KeyTable table =
-      megatron_config_table(is_container(tree) ? "Megatron-Bridge" : "Megatron-LM");
-  ImportedPlan plan = import_entries(std::move(said), table, origin);
+  ImportedPlan plan =
+      import_entries(std::move(said), megatron_config_table(fields.program), origin);
+  if (!fields.preset.empty()) set_key(plan, "model.preset", fields.preset);
   finish_megatron_plan(plan);
   plan.without_effect.insert(plan.without_effect.end(), silent.begin(), silent.end());
   return plan;

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "estimator/base/json.h"
 #include "sim/cli/import/imported_plan.h"
+#include "sim/cli/import/source_entry.h"
 
 namespace sim {
 
@@ -15,6 +17,17 @@ namespace sim {
 bool is_megatron_config(const estimator::Json& tree);
 ImportedPlan import_megatron_config(const estimator::Json& tree,
                                     const std::string& text,
+                                    const std::string& origin);
+
+struct MegatronFields {
+  std::string program;
+  std::string preset = {};  ///< of the model whose shape the fields do not say; "" without one
+};
+
+/// The plan of fields with their sections: "model.num-layers". Of two that are the same field of
+/// the core, the last one that says something counts.
+ImportedPlan import_megatron_fields(std::vector<SourceEntry> entries,
+                                    const MegatronFields& fields,
                                     const std::string& origin);
 
 }  // namespace sim

@@ -140,7 +140,11 @@ void set_last_unit(const SourceEntry& policy, ImportedPlan& plan) {
 }  // namespace
 
 ImportedPlan import_torchtitan_config(const std::string& text, const std::string& origin) {
-  const std::vector<SourceEntry> entries = toml_entries(text, origin);
+  return import_torchtitan_entries(toml_entries(text, origin), origin);
+}
+
+ImportedPlan import_torchtitan_entries(const std::vector<SourceEntry>& entries,
+                                       const std::string& origin) {
   const SourceEntry name = entry_named(entries, "model.name", "llama3", origin);
   const SourceEntry flavor = entry_named(entries, "model.flavor", "debugmodel", origin);
   ImportedPlan plan = import_entries(entries, torchtitan_table(), origin);
@@ -152,7 +156,8 @@ ImportedPlan import_torchtitan_config(const std::string& text, const std::string
   set_torchtitan_pipeline(entries, plan);
   // parallelize_llama() in models/llama3/infra/parallelize.py always divides the sequence.
   const Json tensor = said_key(plan, "parallelism.tensor");
-  if (tensor.is_number_integer() && tensor > 1)
+  const bool is_said = !said_key(plan, "parallelism.sequence_parallel").is_null();
+  if (tensor.is_number_integer() && tensor > 1 && !is_said)
     set_key(plan, "parallelism.sequence_parallel", true);
   return plan;
 }

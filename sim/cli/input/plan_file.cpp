@@ -16,6 +16,7 @@
 #include "estimator/plan/option_table.h"
 #include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/import_file.h"
+#include "sim/cli/import/python_choice.h"
 #include "sim/cli/input/example_plans.h"
 #include "sim/cli/process/installation.h"
 #include "sim/cli/values/yaml_tree.h"
@@ -162,6 +163,15 @@ Json plan_tree(const std::string& text, const std::string& path) {
 
 }  // namespace
 
+FileAndFunction file_and_function(const std::string& named) {
+  const std::size_t mark = named.rfind(kFunctionMark);
+  std::error_code ignored;
+  if (mark == named.npos || std::filesystem::exists(named, ignored)) return {named, ""};
+  const std::string path = named.substr(0, mark);
+  const bool is_file = std::filesystem::is_regular_file(path, ignored);
+  return is_file ? FileAndFunction{path, named.substr(mark + 1)} : FileAndFunction{named, ""};
+}
+
 std::string file_meant_by(const std::string& named) {
   if (named == "-") return kStandardInput;
   std::error_code ignored;
@@ -173,10 +183,11 @@ std::string file_meant_by(const std::string& named) {
 
 PlanFile read_plan_or_other_file(const std::string& named,
                                  const std::optional<std::string>& script_arguments) {
-  const std::string path = file_meant_by(named);
+  const auto [meant, function] = file_and_function(named);
+  const std::string path = file_meant_by(meant);
   const std::string text = read_plan_text(path);
   PlanFile file;
-  file.imported = import_text(text, path, script_arguments);
+  file.imported = import_text(text, path, script_arguments, function);
   file.tree = file.imported ? file.imported->tree : estimator::JsonValue(plan_tree(text, path));
   return file;
 }

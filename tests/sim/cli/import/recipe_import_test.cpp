@@ -1,0 +1,231 @@
+// Recipes of Megatron-Bridge and registries of TorchTitan: functions of Python that make jobs.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "estimator/base/errors.h"
+#include "estimator/base/fields.h"
+#include "estimator/base/files.h"
+#include "sim/cli/import/import_file.h"
+#include "sim/cli/input/plan_file.h"
+#include "sim/cli/process/temporary_folder.h"
+
+namespace sim {
+namespace {
+
+using estimator::Json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> names_of_techniques(const ImportedPlan& plan) {
+  std::vector<std::string> names;
+  for (const UsedTechnique& used : plan.techniques) names.push_back(used.technique->name);
+  return names;
+}
+
+/// A checkout with a recipe as Megatron-Bridge has them: one that changes another, which lies in
+/// another module.
+class RecipeFiles : public ::testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = folder_.path() / path;
+    std::filesystem::create_directories(file.parent_path());
+    estimator::write_file_whole(file.string(), text);
+  }
+  std::string path(const std::string& file) const { return (folder_.path() / file).string(); }
+  ImportedPlan imported(const std::string& named) const {
+    return *read_plan_or_other_file(path(named)).imported;
+  }
+  std::string error_of(const std::string& named) const {
+    try {
+      imported(named);
+    } catch (const estimator::UserError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  void write_bridge() {
+    write("src/megatron/bridge/recipes/llama.py", R"(
+from megatron.bridge import AutoBridge
+from megatron.bridge.training.config import ConfigContainer
+
+def llama3_70b_pretrain_config() -> ConfigContainer:
+    cfg = ConfigContainer(model=None, train=TrainingConfig(global_batch_size=512, micro_batch_size=1),
+                          ddp=DistributedDataParallelConfig(use_distributed_optimizer=True,
+                                                            data_parallel_sharding_strategy="optim_grads_params"),
+                          dataset=GPTDatasetConfig(seq_length=4096), comm_overlap=None, mixed_precision="bf16-mixed")
+    cfg.model = AutoBridge.from_hf_pretrained("meta-llama/Meta-Llama-3-70B").get_model_config()
+    cfg.model.pipeline_model_parallel_layout = None
+    return cfg
+)");
+    write("src/megatron/bridge/training/mixed_precision.py", R"(
+def bf16_mixed():
+    return MixedPrecisionConfig(bf16=True, grad_reduce_in_fp32=True)
+def bf16_with_mxfp8_mixed():
+    cfg = bf16_mixed()
+    cfg.fp8 = "e4m3"
+    cfg.fp8_recipe = "mxfp8"
+    return cfg
+)");
+    write("src/megatron/bridge/perf_recipes/llama3.py", R"(
+from megatron.bridge.recipes.llama import llama3_70b_pretrain_config
+from megatron.bridge.training.mixed_precision import bf16_with_mxfp8_mixed
+COMMON = {"NCCL_NVLS_ENABLE": 0}
+
+def llama3_70b_pretrain_64gpu_gb200_bf16_config():
+    cfg = llama3_70b_pretrain_config()
+    cfg.model.tensor_model_parallel_size = 4
+    cfg.model.pipeline_model_parallel_size = 4
+    cfg.model.virtual_pipeline_model_parallel_size = 5
+    cfg.model.sequence_parallel = True
+    cfg.train.global_batch_size = 256
+    cfg.dataset.seq_length = 8192
+    cfg.comm_overlap = CommOverlapConfig(tp_comm_overlap=True)
+    cfg.env_vars = {**COMMON, "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    return cfg
+
+def llama3_70b_pretrain_64gpu_vr200_fp8mx_config():
+    cfg = llama3_70b_pretrain_64gpu_gb200_bf16_config()
+    cfg.mixed_precision = bf16_with_mxfp8_mixed()
+    cfg.ddp.use_megatron_fsdp = True
+    cfg.model.num_layers = 4
+    return cfg
+
+def _helper_config():
+    return None
+)");
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(RecipeFiles, AreFollowedThroughTheModulesThatTheyImport) {
+  write_bridge();
+  const ImportedPlan plan = imported(
+      "src/megatron/bridge/perf_recipes/llama3.py:llama3_70b_pretrain_64gpu_gb200_bf16_config");
+  EXPECT_THAT(names_of_techniques(plan), IsEmpty());
+  EXPECT_THAT(plan.unknown, IsEmpty());
+  const Json tree = plan.tree.json();
+  EXPECT_EQ(tree["model"]["preset"], "llama3-70b");
+  EXPECT_EQ(tree["cluster"]["gpu"], "gb200");
+  EXPECT_EQ(tree["cluster"]["nodes"], 16);
+  EXPECT_EQ(tree["cluster"]["gpus_per_node"], 4);
+  EXPECT_EQ(tree["cluster"]["nvls"], false);
+  EXPECT_EQ(tree["parallelism"]["virtual_stages"], 5);
+  EXPECT_EQ(tree["parallelism"]["tp_comm_overlap"], true);
+  EXPECT_EQ(tree["parallelism"]["bucket_elements"], 128 * 1024 * 1024);
+  EXPECT_EQ(tree["training"]["global_batch_size"], 256);
+  EXPECT_EQ(tree["training"]["sequence_length"], 8192);
+  EXPECT_EQ(tree["memory"]["allocator"], "expandable_segments:True");
+}
+
+TEST_F(RecipeFiles, SayTheirTechniquesWithTheirPlaces) {
+  write_bridge();
+  const ImportedPlan plan = imported(
+      "src/megatron/bridge/perf_recipes/llama3.py:llama3_70b_pretrain_64gpu_vr200_fp8mx_config");
+  EXPECT_THAT(names_of_techniques(plan), ElementsAre("megatron-fsdp", "other-device"));
+  EXPECT_EQ(plan.techniques[0].uses[0].place, "llama.py:7");
+  EXPECT_EQ(plan.tree.json()["training"]["fp8_recipe"], "mxfp8");
+  EXPECT_EQ(plan.tree.json()["model"]["num_layers"], 4);
+}
+
+TEST_F(RecipeFiles, OfWhichOneMustBeNamed) {
+  write_bridge();
+  const std::string file = "src/megatron/bridge/perf_recipes/llama3.py";
+  EXPECT_THAT(error_of(file), HasSubstr("several configurations"));
+  EXPECT_THAT(error_of(file),
+              HasSubstr("llama3_70b_pretrain_64gpu_gb200_bf16_config, "
+                        "llama3_70b_pretrain_64gpu_vr200_fp8mx_config"));
+  EXPECT_THAT(error_of(file + ":llama3_70b_pretrain_64gpu_gb200_bf16_confg"),
+              HasSubstr("did you mean llama3_70b_pretrain_64gpu_gb200_bf16_config?"));
+  EXPECT_EQ(imported("src/megatron/bridge/recipes/llama.py").tree.json()["model"]["preset"],
+            "llama3-70b");
+  EXPECT_THAT(error_of(file + ":_helper_config"), HasSubstr("gives no configuration"));
+}
+
+TEST_F(RecipeFiles, MayDivideThePipelineByALayoutOfLists) {
+  write_bridge();
+  write("recipe.py", R"(
+from megatron.bridge.recipes.llama import llama3_70b_pretrain_config
+def f_config():
+    cfg = llama3_70b_pretrain_config()
+    cfg.model.pipeline_model_parallel_layout = [["embedding"] + ["decoder"] * 2, ["decoder", "mtp", "loss"]]
+    return cfg
+)");
+  EXPECT_THAT(imported("recipe.py").stage_flags,
+              ElementsAre(std::pair<std::string, std::string>("--pipeline-model-parallel-layout",
+                                                              "Ett|tmL")));
+}
+
+constexpr const char* kRegistry = R"(
+from torchtitan.trainer import Trainer
+from . import model_registry
+
+def llama3_70b() -> Trainer.Config:
+    return Trainer.Config(
+        loss=CrossEntropyLoss.Config(),
+        model_spec=model_registry("70B", attn_backend="sdpa"),
+        optimizer=default_adamw(lr=1.5e-4),
+        training=TrainingConfig(num_tokens_per_microbatch_per_dp_rank=2 * 8192, max_context_length=8192,
+                                disable_cuda_graphs=True),
+        parallelism=ParallelismConfig(tensor_parallel_degree=8),
+        activation_checkpoint=FullAC.Config(),
+    )
+
+def llama3_70b_float8() -> Trainer.Config:
+    config = llama3_70b()
+    config.model_spec = model_registry("70B", converters=[Float8LinearConverter.Config()])
+    config.loss = ChunkedLossWrapper.Config()
+    config.training.disable_cuda_graphs = False
+    return config
+)";
+
+TEST_F(RecipeFiles, OfTorchTitanCountTokens) {
+  write("torchtitan/models/llama3/config_registry.py", kRegistry);
+  const ImportedPlan plan = imported("torchtitan/models/llama3/config_registry.py:llama3_70b");
+  EXPECT_THAT(names_of_techniques(plan), IsEmpty());
+  EXPECT_THAT(plan.unknown, IsEmpty());
+  const Json tree = plan.tree.json();
+  EXPECT_EQ(tree["model"], "llama3-70b");
+  EXPECT_EQ(tree["training"]["micro_batch_size"], 2);
+  EXPECT_EQ(tree["training"]["sequence_length"], 8192);
+  EXPECT_EQ(tree["training"]["recompute"], "full");
+  EXPECT_EQ(tree["parallelism"]["tensor"], 8);
+}
+
+TEST_F(RecipeFiles, OfTorchTitanSayWhatIsNotModelled) {
+  write("torchtitan/models/llama3/config_registry.py", kRegistry);
+  const ImportedPlan plan =
+      imported("torchtitan/models/llama3/config_registry.py:llama3_70b_float8");
+  EXPECT_THAT(
+      names_of_techniques(plan),
+      ::testing::UnorderedElementsAre("fp8", "chunked-loss", "cuda-graphs", "flex-attention"));
+}
+
+TEST_F(RecipeFiles, OfTorchTitanAreNamedByCommandsWhoseArgumentsWin) {
+  write("torchtitan/models/llama3/config_registry.py", kRegistry);
+  write("run.sh", R"(#!/bin/bash
+MODULE=${MODULE:-"llama3"}
+torchrun --nnodes 2 --nproc_per_node=8 -m torchtitan.train --module ${MODULE} --config llama3_70b \
+  --parallelism.tensor_parallel_degree 4 --training.num_tokens_per_train_step=262144
+)");
+  const ImportedPlan plan = imported("run.sh");
+  EXPECT_THAT(names_of_techniques(plan), IsEmpty());
+  const Json tree = plan.tree.json();
+  EXPECT_EQ(tree["parallelism"]["tensor"], 4);
+  EXPECT_EQ(tree["training"]["global_batch_size"], 32);
+  EXPECT_EQ(tree["cluster"]["nodes"], 2);
+  EXPECT_EQ(tree["cluster"]["gpus_per_node"], 8);
+}
+
+TEST_F(RecipeFiles, OfACommandThatAreNotThereAreNamed) {
+  write("run.sh",
+        "torchrun --nproc_per_node=8 -m torchtitan.train --module llama3 --config llama3_70b\n");
+  EXPECT_THAT(names_of_techniques(imported("run.sh")), Contains("another-file"));
+}
+
+}  // namespace
+}  // namespace sim
