@@ -68,6 +68,14 @@ uint64_t onerank_virtual_gpu_clock(void);
 void onerank_virtual_gpu_forget(const void* address, uint64_t bytes, uint64_t before);
 void onerank_virtual_gpu_forget_computed(void);
 
+/// 1 if memory of other processes' devices is mapped at `address` (cuMemImportFromShareableHandle,
+/// a multicast object), else 0.
+int onerank_virtual_gpu_is_of_others(const void* address);
+
+/// A new file descriptor, for the caller to close, of a multicast object that another process made.
+/// -1 if the system gives none.
+int onerank_virtual_gpu_multicast_of_others(void);
+
 /// What a program asks of the device, and what it waits for.
 enum onerank_virtual_gpu_event_kind {
   ONERANK_VIRTUAL_GPU_KERNEL,
@@ -152,6 +160,7 @@ struct onerank_virtual_gpu_event {
   uint64_t graph;     ///< of a capture and of a launch: the number of the capture, from 1
   uint64_t bytes;     ///< of a copy or fill; of a kernel whose arguments tell what it moves
   int direction;      ///< of a copy: a number of cudaMemcpyKind
+  int is_of_others;   ///< 1: a copy to or from memory of other processes' devices
   int is_pageable;    ///< 1: a copy whose memory of the host is not page-locked
   const char* name;   ///< of a kernel, mangled; of a copy into another layout
   uint64_t blocks;    ///< of a kernel

@@ -1,19 +1,19 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include "sim/virtual_gpu/cuda/success_if.h"
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/gpu_memory.h"
 
 using virtual_gpu::device;
 using virtual_gpu::DeviceMemory;
+using virtual_gpu::success_if;
 
 namespace {
 
 constexpr uint64_t kPageBytes = DeviceMemory::kPageBytes;
 
 bool is_whole_pages(uint64_t bytes) { return bytes > 0 && bytes % kPageBytes == 0; }
-
-CUresult success_if(bool condition) { return condition ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
 bool is_device_memory(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 &&

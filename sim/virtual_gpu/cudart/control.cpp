@@ -5,6 +5,7 @@
 #include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/copy.h"
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/shared_descriptor.h"
 #include "sim/virtual_gpu/cudart/stream.h"
 
 using virtual_gpu::capture;
@@ -85,6 +86,16 @@ void onerank_virtual_gpu_forget(const void* address, uint64_t bytes, uint64_t be
 }
 
 void onerank_virtual_gpu_forget_computed() { shadow().forget_computed(); }
+
+int onerank_virtual_gpu_is_of_others(const void* address) {
+  const bool is_of_others =
+      device() != nullptr && device()->memory.is_adopted(reinterpret_cast<uint64_t>(address));
+  return is_of_others ? 1 : 0;
+}
+
+int onerank_virtual_gpu_multicast_of_others() {
+  return virtual_gpu::make_descriptor({.is_multicast = true});
+}
 
 void onerank_virtual_gpu_set_event_sink(void (*sink)(const onerank_virtual_gpu_event*, void*),
                                         void* context) {

@@ -33,6 +33,13 @@ bool is_pageable(const Copy& copy) {
          !virtual_gpu::host_memory().contains(is_read ? copy.destination : copy.source);
 }
 
+bool is_of_others(const Copy& copy) {
+  const auto is_adopted = [](const void* address) {
+    return device()->memory.is_adopted(reinterpret_cast<uint64_t>(address));
+  };
+  return is_adopted(copy.destination) || is_adopted(copy.source);
+}
+
 void copy_rows(const Copy& copy) {
   for (size_t row = 0; row < copy.rows; ++row) {
     virtual_gpu::copy(static_cast<char*>(copy.destination) + row * copy.destination_pitch,
@@ -55,6 +62,7 @@ cudaError_t run(const Copy& copy, cudaStream_t stream, bool is_blocking) {
   virtual_gpu::run_work({.event = {.kind = ONERANK_VIRTUAL_GPU_COPY,
                                    .bytes = copy.width_bytes * copy.rows,
                                    .direction = copy.kind,
+                                   .is_of_others = is_of_others(copy),
                                    .is_pageable = is_pageable(copy)},
                          .gemm = {},
                          .effect = effect},

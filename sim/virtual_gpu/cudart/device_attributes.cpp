@@ -80,6 +80,8 @@ std::optional<int> device_attribute(const Device& device, int ordinal, int attri
       {cudaDevAttrManagedMemory, 1},
       {cudaDevAttrConcurrentManagedAccess, 1},
       {cudaDevAttrDirectManagedMemAccessFromHost, 0},
+      // NVSwitches reduce and multicast from Hopper's on.
+      {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, is_hopper_or_newer && device.spec.nvlinks > 0},
 
       // Kinds of memory whose functions the virtual GPU refuses.
       {cudaDevAttrPageableMemoryAccess, 0},
@@ -88,7 +90,6 @@ std::optional<int> device_attribute(const Device& device, int ordinal, int attri
       {cudaDevAttrIpcEventSupport, 0},
       {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0},
       {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0},
-      {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0},
   };
   for (const auto& known : table) {
     if (known.attribute == attribute) return known.value;

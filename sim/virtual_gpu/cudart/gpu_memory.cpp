@@ -97,8 +97,32 @@ bool DeviceMemory::release_addresses(uint64_t address, uint64_t bytes) {
 std::optional<uint64_t> DeviceMemory::create(int device, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   if (!take_memory(device, bytes)) return std::nullopt;
-  physical_.emplace(next_handle_, Physical{bytes, device, 1});
-  return next_handle_++;
+  return add_physical({.bytes = bytes, .device = device, .references = 1});
+}
+
+std::optional<SharedMemory> DeviceMemory::shared(uint64_t handle) const {
+  std::lock_guard lock(mutex_);
+  const auto memory = physical_.find(handle);
+  if (memory == physical_.end()) return std::nullopt;
+  return SharedMemory{.is_multicast = memory->second.is_multicast, .bytes = memory->second.bytes};
+}
+
+uint64_t DeviceMemory::adopt(int device, const SharedMemory& memory) {
+  std::lock_guard lock(mutex_);
+  adopted_once_ = true;
+  return add_physical({.bytes = memory.bytes,
+                       .device = device,
+                       .references = 1,
+                       .is_adopted = true,
+                       .is_multicast = memory.is_multicast});
+}
+
+bool DeviceMemory::is_adopted(uint64_t address) const {
+  if (!adopted_once_) return false;
+  std::lock_guard lock(mutex_);
+  const auto range = find_range(address);
+  return range != ranges_.end() && range->second.kind == Kind::kMapping &&
+         physical_.at(range->second.handle).is_adopted;
 }
 
 bool DeviceMemory::release(uint64_t handle) {
@@ -158,10 +182,15 @@ bool DeviceMemory::take_memory(int device, uint64_t bytes) {
   return true;
 }
 
+uint64_t DeviceMemory::add_physical(const Physical& memory) {
+  physical_.emplace(next_handle_, memory);
+  return next_handle_++;
+}
+
 void DeviceMemory::drop_reference(uint64_t handle) {
   const auto memory = physical_.find(handle);
   if (--memory->second.references > 0) return;
-  used_bytes_[memory->second.device] -= memory->second.bytes;
+  if (!memory->second.is_adopted) used_bytes_[memory->second.device] -= memory->second.bytes;
   physical_.erase(memory);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "sim/virtual_gpu/cudart/address_spans.h"
+#include "sim/virtual_gpu/cudart/shared_descriptor.h"
 
 namespace virtual_gpu {
 
@@ -58,6 +60,14 @@ class DeviceMemory {
   /// The handle that is mapped at `address`. It then needs one more release().
   std::optional<uint64_t> retain(uint64_t address);
 
+  /// What another process imports of this memory; empty if the handle is unknown.
+  std::optional<SharedMemory> shared(uint64_t handle) const;
+  /// A handle for memory of other processes' devices, which `device` can map. It takes nothing of
+  /// its capacity.
+  uint64_t adopt(int device, const SharedMemory& memory);
+  /// Whether memory of other processes' devices is mapped at `address`.
+  bool is_adopted(uint64_t address) const;
+
   /// Returns false if the handle is unknown, or if the range is not reserved or is already mapped.
   bool map(uint64_t address, uint64_t bytes, uint64_t handle);
   /// Ends the mappings in a range. Returns false if there are none, or if the range cuts one.
@@ -75,12 +85,15 @@ class DeviceMemory {
     uint64_t bytes;
     int device;
     int references;  // of its owners and its mappings
+    bool is_adopted = false;
+    bool is_multicast = false;
   };
   using Ranges = std::map<uint64_t, Range>;
 
   // These are called with the mutex held.
   uint64_t take_addresses(uint64_t bytes, uint64_t alignment);
   bool take_memory(int device, uint64_t bytes);
+  uint64_t add_physical(const Physical& memory);
   void drop_reference(uint64_t handle);
   Ranges::const_iterator find_range(uint64_t address) const;
   bool is_reserved(uint64_t address, uint64_t bytes) const;
@@ -90,8 +103,9 @@ class DeviceMemory {
   std::vector<uint64_t> used_bytes_;  // by device
   std::vector<uint64_t> most_used_bytes_;
   bool allocated_once_ = false;
-  std::vector<AddressSpans> spans_;  // of allocations, by device
-  uint64_t next_address_;            // of all else: it grows
+  std::atomic<bool> adopted_once_ = false;  // most programs need not look
+  std::vector<AddressSpans> spans_;         // of allocations, by device
+  uint64_t next_address_;                   // of all else: it grows
   uint64_t next_handle_ = 1;
   Ranges ranges_;                                    // ranges with memory, by first address
   std::map<uint64_t, uint64_t> reserved_;            // bytes, by first address

@@ -11,7 +11,7 @@ int cudnnPoolingForward();
 size_t cudnnGetVersion();
 int cudnnConvolutionForward();
 int cudaGraphDebugDotPrint(void*, const char*, unsigned);
-int cuMemExportToShareableHandle(void*, unsigned long long, int, unsigned long long);
+int cuMulticastBindAddr(unsigned long long, size_t, unsigned long long, size_t, unsigned long long);
 int cuMemAllocManaged(void**, size_t, unsigned);
 int cuStreamBeginCapture_v2(void*, int);
 int cublasSgelsBatched();
@@ -43,8 +43,8 @@ TEST(Refusal, TellsTheWayOutWhereThereIsOne) {
                         "(cudaStreamBeginCapture)\n"));
   EXPECT_THAT(stderr_of([] { EXPECT_EQ(cuMemAllocManaged(nullptr, 0, 0), 801); }),
               HasSubstr("help: managed memory is only there by the runtime"));
-  EXPECT_THAT(stderr_of([] { EXPECT_EQ(cuMemExportToShareableHandle(nullptr, 0, 0, 0), 801); }),
-              HasSubstr("enable_async_tensor_parallel = false"));
+  EXPECT_THAT(stderr_of([] { EXPECT_EQ(cuMulticastBindAddr(0, 0, 0, 0, 0), 801); }),
+              HasSubstr("help: memory is bound to a multicast object by its handle alone"));
   EXPECT_THAT(stderr_of([] { EXPECT_EQ(cudnnConvolutionForward(), 3000); }),
               HasSubstr("help: the virtual GPU plays cuDNN's backend"));
 }
