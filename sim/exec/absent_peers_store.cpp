@@ -160,6 +160,11 @@ void refuse_message(const std::string& what) {
   C10_THROW_ERROR(DistBackendError, fmt::format("onerank exec: this rank waits for {}", what));
 }
 
+void refuse_shared_memory(const std::string& what) {
+  tell_refusal(what);
+  C10_THROW_ERROR(DistBackendError, "onerank exec: this rank cannot have " + what);
+}
+
 void refuse_to_invent(const std::string& key) {
   tell_refusal(fmt::format("store key \"{}\"", key));
   C10_THROW_ERROR(

@@ -9,6 +9,8 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "sim/exec/symmetric_exchange.h"
+
 namespace sim {
 
 /// The value that an absent rank would have set under `key`, if torch itself uses this key: an NCCL
@@ -17,6 +19,9 @@ std::optional<std::vector<uint8_t>> invented_value(const std::string& key);
 
 /// Calls the refusal listener, then throws c10d's DistStoreError, which names the key.
 [[noreturn]] void refuse_to_invent(const std::string& key);
+
+/// The same of memory that this rank was to share with others; DistBackendError.
+[[noreturn]] void refuse_shared_memory(const std::string& what);
 
 /// The same of what an absent rank would have sent.
 [[noreturn]] void refuse_message(const std::string& what);
@@ -49,6 +54,7 @@ class WithAbsentPeers final : public Real {
   using Real::set;
   void set(const std::string& key, const std::vector<uint8_t>& value) override {
     Real::set(key, value);
+    note_own_record(key, value);
     say_value(*this, key, value);
   }
 
@@ -78,7 +84,8 @@ class WithAbsentPeers final : public Real {
  private:
   void provide(const std::string& key) {
     if (Real::check({key})) return;
-    auto value = invented_value(key);
+    auto value = record_of_absent_rank(key);
+    if (!value) value = invented_value(key);
     if (!value) value = value_of_rank_0(*this, key, /*waits=*/true);
     if (!value) refuse_to_invent(key);
     Real::set(key, *value);

@@ -16,6 +16,7 @@
 #include "sim/exec/running_operators.h"
 #include "sim/exec/stub_gloo.h"
 #include "sim/tracking/torch_version.h"
+#include "sim/virtual_gpu/find_control.h"
 
 namespace {
 
@@ -89,6 +90,11 @@ void make_tcp_store(void* place, void* host, const void* options) {
 void make_file_store(void* place, void* path, int workers) {
   store_is_made();
   sim::make_file_store(place, path, workers);
+}
+
+int multicast_of_others() {
+  auto* const make = ONERANK_FIND_CONTROL(onerank_virtual_gpu_multicast_of_others);
+  return make == nullptr ? -1 : make();
 }
 
 }  // namespace
@@ -220,6 +226,7 @@ const onerank_exec_recorder* onerank_exec_get_recorder() {
                                                   .process_ends = process_ends,
                                                   .make_tcp_store = make_tcp_store,
                                                   .make_file_store = make_file_store,
-                                                  .make_gloo = sim::make_gloo};
+                                                  .make_gloo = sim::make_gloo,
+                                                  .multicast_of_others = multicast_of_others};
   return &interface;
 }

@@ -458,6 +458,8 @@ void ProgramRecorder::note_product() {
 }
 
 void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
+  // A program may take PyTorch's memory before it calls an operator (symmetric memory does).
+  memory_.attach();
   switch (event.kind) {
     case ONERANK_VIRTUAL_GPU_KERNEL:
       kernel_launched(event.addresses, event.address_count);

@@ -18,6 +18,8 @@ struct onerank_exec_recorder {
   void (*make_tcp_store)(void* place, void* host, const void* options);
   void (*make_file_store)(void* place, void* path, int workers);
   void (*make_gloo)(void* place, const void* store, int rank, int size, void* options);
+  /// A new file descriptor of a multicast object that an absent rank made.
+  int (*multicast_of_others)();
 };
 
 /// The function of the recorder's library that the hooks call. It never returns null.

@@ -16,6 +16,8 @@ inline constexpr const char* kExecWantedRankVariable = "ONERANK_EXEC_WANTED_RANK
 inline constexpr const char* kSkippedPrefix = "skipped-";
 /// In that folder: what the program asked absent ranks for in vain, a line each.
 inline constexpr const char* kRefusals = "refusals";
+/// Such a line has this text if it is about memory that ranks of several machines were to share.
+inline constexpr const char* kOnOtherMachines = "ranks on other machines";
 /// The same of messages of absent ranks in whose place it was given what it held itself.
 inline constexpr const char* kTakenForOwn = "taken-for-own";
 /// The same of barriers behind which nobody waited for absent ranks.

@@ -94,6 +94,10 @@ std::string help_for_unanswered(const ExecJob& job,
   if (unanswered.front().find("was not run") != std::string::npos) {
     return "give --ranks auto, which runs the ranks that are waited for, or name them in --ranks";
   }
+  if (unanswered.front().find(kOnOtherMachines) != std::string::npos) {
+    return "share memory among ranks of one machine alone (--gpus-per-node is how many it has), or "
+           "use NCCL's collectives";
+  }
   return fmt::format(
       "{}take that out of the program{}; for counts that do not matter to memory, give "
       "--accept-invented-counts",

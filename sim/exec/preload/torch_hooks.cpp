@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/exec/preload/shared_descriptors.h"
 #include "sim/exec/recorder_interface.h"
 #include "sim/exec/variables.h"
 
@@ -208,6 +210,17 @@ EXPORTED int execve(const char* path, char* const argv[], char* const envp[]) {
   static auto* const execute = reinterpret_cast<decltype(&execve)>(dlsym(RTLD_NEXT, "execve"));
   skip_other_ranks(envp);
   return execute(path, argv, envp);
+}
+
+/// torch's symmetric memory waits for what rank 0 of a group shares: a multicast object.
+EXPORTED ssize_t recvmsg(int socket, msghdr* message, int flags) {
+  static auto* const receive = reinterpret_cast<decltype(&recvmsg)>(dlsym(RTLD_NEXT, "recvmsg"));
+  if (recorder_is_loaded && sim::waits_for_absent_rank(socket)) {
+    const int descriptor = recorder()->multicast_of_others();
+    sim::send_descriptor_to(socket, descriptor);
+    close(descriptor);
+  }
+  return receive(socket, message, flags);
 }
 
 /// The end of a process that skips its exit handlers (os._exit in Python).

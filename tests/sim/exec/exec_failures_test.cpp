@@ -51,13 +51,15 @@ TEST_F(ExecFailures, AFunctionThatTheVirtualGpuDoesNotHaveIsNamed) {
                         "cusolverDnXgeqrf_bufferSize(): what torch.linalg computes with cuSOLVER"));
 }
 
-TEST_F(ExecFailures, SharedMemoryOfRanksIsNamed) {
-  const ProgramResult result = run_program("shares_memory.py", {"--world-size", "8"});
-  EXPECT_EQ(result.exit_code, 2);
+TEST_F(ExecFailures, MemoryOfRanksOnOtherMachinesIsNamed) {
+  const ProgramResult result = run_program("shares_memory.py", {"--world-size", "16"});
+  EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.output, HasSubstr("nvshmem False"));
-  EXPECT_THAT(result.error,
-              HasSubstr("error: the virtual GPU has no answer for cuMemExportToShareableHandle(): "
-                        "memory that ranks share is not modelled"));
+  EXPECT_THAT(
+      result.error,
+      AllOf(HasSubstr("memory that group 0 shares with ranks on other machines (GPUs of a machine: "
+                      "8)"),
+            HasSubstr("help: share memory among ranks of one machine alone")));
 }
 
 TEST_F(ExecFailures, InventedReadsAreNamed) {
