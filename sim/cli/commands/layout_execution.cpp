@@ -119,7 +119,9 @@ void LayoutExecution::execute(const std::vector<Layout*>& layouts) const {
   std::vector<Plan> plans;
   plans.reserve(layouts.size());
   for (const Layout* layout : layouts) plans.push_back(layout->plan);
-  const ManyPlans how{.job = job_.rank_job(environment_),
+  RankJob job = job_.rank_job(environment_);
+  job.attribute_memory = false;
+  const ManyPlans how{.job = std::move(job),
                       .calibration_of = [&](const Plan& plan) { return job_.calibration_of(plan); },
                       .progress = "executing the best layouts whole"};
   const std::vector<PlanAnswer> answers = estimate_plans(plans, how, environment_);
