@@ -54,7 +54,9 @@ class Causes {
   }
 
  private:
+  /// What has no communicator goes to memory that the ranks of a domain share.
   bool is_inside_machine(const TraceWork& work) const {
+    if (work.communicator < 0) return true;
     const CommunicatorRecord& record =
         rank_.profile->program->communicators[static_cast<std::size_t>(work.communicator)];
     const RankGroup group = group_of(record);

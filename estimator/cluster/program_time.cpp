@@ -200,6 +200,10 @@ ProgramTime program_time(const ProgramReplay& replayed) {
       kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {
         return work.has_unknown_lengths && is_flex_attention(work.operator_name);
       });
+  time.between_ranks =
+      kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {
+        return work.kind == WorkKind::kSignal || work.name == kPeerToPeer || work.peer_bytes > 0;
+      });
   time.not_priced = kernels_that(ranks[0], played[0], [](const TraceWork&, const WorkPrice& price) {
     return !price.is_known;
   });

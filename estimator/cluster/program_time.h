@@ -67,6 +67,8 @@ struct ProgramTime {
   std::vector<WorkTerm> unknown_lengths;
   /// flex_attention with masks of which it is not known how much they leave.
   std::vector<WorkTerm> unknown_masks;
+  /// What goes to and from memory of other ranks that this one has mapped, and their signals.
+  std::vector<WorkTerm> between_ranks;
   /// Kernels of which only the launch is priced.
   std::vector<WorkTerm> not_priced;
   std::vector<RateTerm> rates;
@@ -95,6 +97,9 @@ void visit_fields(Visitor& visit, ProgramTime& time) {
         time.unknown_masks,
         "flex_attention with masks of which it is not known how much they leave: all blocks are "
         "taken that may be left");
+  visit("between_ranks",
+        time.between_ranks,
+        "copies and kernels that read or write memory of other ranks, and their signals");
   visit("not_priced", time.not_priced, "kernels of which only the launch is priced");
   visit("rates", time.rates, "of the GPU");
 }

@@ -125,15 +125,15 @@ class RankTracks {
   }
 
  private:
-  bool communicates(const PlayedWork& work) const {
-    return price_of(rank_, work).work_class == WorkClass::kCommunication;
+  bool has_communicator(const PlayedWork& work) const {
+    return work_of(rank_, work).communicator >= 0;
   }
 
   int64_t nanoseconds(double time) const { return trace_nanoseconds(time - origin_); }
 
   int64_t track_of(const PlayedWork& work) const {
-    return communicates(work) ? kFirstCommunicatorTrack + work_of(rank_, work).communicator
-                              : kFirstStreamTrack + stream_of(rank_, work);
+    return has_communicator(work) ? kFirstCommunicatorTrack + work_of(rank_, work).communicator
+                                  : kFirstStreamTrack + stream_of(rank_, work);
   }
 
   void add_work(const PlayedWork& played) {
@@ -190,7 +190,7 @@ class RankTracks {
   std::optional<int64_t> computing_stream() const {
     std::map<int64_t, double> seconds;
     for (const PlayedWork& work : played_.works) {
-      if (!communicates(work)) seconds[stream_of(rank_, work)] += work.end - work.start;
+      if (!has_communicator(work)) seconds[stream_of(rank_, work)] += work.end - work.start;
     }
     const auto most = std::max_element(
         seconds.begin(), seconds.end(), [](auto& a, auto& b) { return a.second < b.second; });
@@ -220,7 +220,7 @@ class RankTracks {
     file_.name_thread(process_, kModuleTrack, "modules");
     ModuleSlices modules(process_, kModuleTrack, file_);
     for (const PlayedWork& work : played_.works) {
-      if (communicates(work) || stream_of(rank_, work) != *stream) continue;
+      if (has_communicator(work) || stream_of(rank_, work) != *stream) continue;
       const std::string& module = module_of(rank_, work);
       const Direction direction = direction_of(rank_, work);
       if (modules.add(direction, module, nanoseconds(work.start), nanoseconds(work.end))) {

@@ -15,10 +15,12 @@ double hop_seconds(const NcclLatencies& hop) {
   return (nccl_tables().base_latency.at(kRing, kSimple) + hop.at(kRing, kSimple)) * kMicrosecond;
 }
 
-double latency_in_domain(const Fabric& fabric) {
+const NcclLatencies& hop_in_domain(const Fabric& fabric) {
   const NcclTables& tables = nccl_tables();
-  return hop_seconds(fabric.intra.kind == "nvlink" ? tables.nvlink_latency : tables.pci_latency);
+  return fabric.intra.kind == "nvlink" ? tables.nvlink_latency : tables.pci_latency;
 }
+
+double latency_in_domain(const Fabric& fabric) { return hop_seconds(hop_in_domain(fabric)); }
 
 double latency_across() { return hop_seconds(nccl_tables().network_latency); }
 
@@ -58,6 +60,10 @@ double message_seconds(int64_t bytes, Distance distance, const Fabric& fabric) {
   if (distance == Distance::kInDomain) return seconds_in_domain(bytes, fabric);
   const double spine = distance == Distance::kAcrossPods ? fabric.spine_oversubscription : 1;
   return seconds_across(bytes, fabric.network_bytes_per_second() / spine, fabric);
+}
+
+double signal_seconds(const Fabric& fabric) {
+  return hop_in_domain(fabric).at(NcclAlgorithm::kRing, NcclProtocol::kLl) * kMicrosecond;
 }
 
 double ring_message_seconds(int64_t bytes, const GroupPlacement& placement, const Fabric& fabric) {

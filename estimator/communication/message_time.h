@@ -25,6 +25,10 @@ double spine_slowdown(const GroupPlacement& placement, const Fabric& fabric);
 /// The same of an all-to-all: all its bytes for other pods go over the spine.
 double spine_slowdown_of_pairs(const GroupPlacement& placement, const Fabric& fabric);
 
+/// Seconds from the moment a rank sets a flag in the memory of another one in its domain until that
+/// one has seen it: a hop of NCCL's LL protocol, which does nothing else.
+double signal_seconds(const Fabric& fabric);
+
 /// Seconds of an all-to-all in which every rank sends an equal part of `bytes` to each member; the
 /// part for itself stays. All ranks of a domain share the NICs, and all ranks of a pod share the
 /// spine. The slowest of the GPU's link (over which without NVLink all parts go), NICs and spine

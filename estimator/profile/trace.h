@@ -21,14 +21,16 @@ enum class WorkKind {
   kFill,        ///< a memset
   kCollective,  ///< a collective of NCCL
   kMessages,    ///< the sends and receives of one NCCL group, or a single one
+  kSignal,  ///< a kernel that tells ranks something or waits for them, in memory that they share
 };
-constexpr std::array<EnumName<WorkKind>, 6> enum_names(WorkKind) {
+constexpr std::array<EnumName<WorkKind>, 7> enum_names(WorkKind) {
   return {{{WorkKind::kKernel, "kernel"},
            {WorkKind::kProduct, "product"},
            {WorkKind::kCopy, "copy"},
            {WorkKind::kFill, "fill"},
            {WorkKind::kCollective, "collective"},
-           {WorkKind::kMessages, "messages"}}};
+           {WorkKind::kMessages, "messages"},
+           {WorkKind::kSignal, "signal"}}};
 }
 
 /// How it is known how many bytes a work moves.
@@ -66,6 +68,8 @@ inline std::optional<ConvolutionPass> convolution_pass(std::string_view name) {
 inline constexpr const char* kHostToDevice = "host_to_device";
 inline constexpr const char* kDeviceToHost = "device_to_host";
 inline constexpr const char* kDeviceToDevice = "device_to_device";
+/// Between memory of this rank and memory of another one, which it has mapped.
+inline constexpr const char* kPeerToPeer = "peer_to_peer";
 
 struct TraceMessage {
   bool is_send = false;
@@ -97,6 +101,9 @@ struct TraceWork {
   double flops = 0;                  ///< of products and attention: 2 per multiply-add
   bool has_unknown_lengths = false;  ///< attention: lengths or a mask are taken
   int64_t bytes = 0;
+  /// Of a kernel: over the link to GPUs whose memory it has mapped, beside `bytes`, in the busier
+  /// direction.
+  int64_t peer_bytes = 0;
   int64_t threads = 0;  ///< of a kernel, in all blocks
   BytesSource bytes_source = BytesSource::kCall;
   bool accumulates = false;    ///< a product is added to what its result holds
@@ -137,6 +144,10 @@ void visit_fields(Visitor& visit, TraceWork& work) {
         "attention over sequences one behind the other whose lengths are not known, or with a mask "
         "of which not all is known");
   visit("bytes", work.bytes, {"moved; of a collective as nccl-tests counts it", kBytes});
+  visit("peer_bytes",
+        work.peer_bytes,
+        {"of a kernel: over the link to GPUs whose memory it has mapped, in the busier direction",
+         kBytes});
   visit("threads", work.threads, {"of a kernel, in all blocks", kCount});
   visit("bytes_source", work.bytes_source, "how the bytes are known");
   visit("accumulates", work.accumulates, "a product is added to its result");

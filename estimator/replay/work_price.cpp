@@ -108,12 +108,13 @@ class PriceList {
       case WorkKind::kProduct:
         return moved_bytes(work);
       case WorkKind::kCopy:
-        return work.name == kDeviceToDevice ? 2 * bytes : bytes;
+        return contains({kDeviceToDevice, kPeerToPeer}, work.name) ? 2 * bytes : bytes;
       case WorkKind::kCollective:
         return memory_bytes_of(call_of(work));
       case WorkKind::kKernel:
       case WorkKind::kFill:
       case WorkKind::kMessages:  // its sends are read, its receives are written
+      case WorkKind::kSignal:
         return bytes;
     }
     return bytes;
@@ -129,7 +130,7 @@ class PriceList {
   WorkPrice price_alone(const TraceWork& work) const {
     switch (work.kind) {
       case WorkKind::kKernel:
-        return kernel(work);
+        return work.peer_bytes > 0 ? kernel_over_link(work) : kernel(work);
       case WorkKind::kProduct:
         if (const auto pass = convolution_pass(work.name)) return convolution(work, *pass);
         return product(work);
@@ -141,6 +142,10 @@ class PriceList {
         return collective_price(call_of(work), group_of(communicator(work)), rates_, fabric_);
       case WorkKind::kMessages:
         return messages(work);
+      case WorkKind::kSignal:
+        return {.seconds = signal_seconds(fabric_) + rates_.launch().kernel_seconds,
+                .work_class = WorkClass::kCommunication,
+                .source = Source::kAssumed};
     }
     return {};
   }
@@ -283,7 +288,27 @@ class PriceList {
                          is_published ? Source::kComputed : Source::kAssumed);
   }
 
+  /// Ranks whose memory is mapped are in one domain.
+  WorkPrice over_link(int64_t bytes) const {
+    const double busy = static_cast<double>(bytes) / fabric_.intra.achieved_bytes_per_second;
+    const double seconds = busy + rates_.launch().kernel_seconds;
+    return {.seconds = seconds,
+            .work_class = WorkClass::kCommunication,
+            .occupancy = {.ports = {.link = busy / seconds}},
+            .source = Source::kAssumed};
+  }
+
+  WorkPrice kernel_over_link(const TraceWork& work) const {
+    WorkPrice price = over_link(work.peer_bytes);
+    const double seconds = std::max(price.seconds, kernel(work).seconds);
+    price.occupancy.ports.link *= price.seconds / seconds;
+    price.occupancy.multiprocessors = share_of_multiprocessors(work);
+    price.seconds = seconds;
+    return price;
+  }
+
   WorkPrice copy(const TraceWork& work) const {
+    if (work.name == kPeerToPeer) return over_link(work.bytes);
     if (work.name == kDeviceToDevice) {
       return {.seconds = memory_seconds(2 * static_cast<double>(work.bytes))};
     }

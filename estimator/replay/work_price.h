@@ -18,7 +18,7 @@ enum class WorkClass {
   kAttention,      ///< fused attention, at the rate of its shape
   kMemoryBound,    ///< everything else on the GPU, at the memory's rate
   kCopies,         ///< between host and GPU
-  kCommunication,  ///< NCCL
+  kCommunication,  ///< NCCL, and what goes to and from mapped memory of other ranks
 };
 constexpr std::array<EnumName<WorkClass>, 5> enum_names(WorkClass) {
   return {{{WorkClass::kProducts, "matrix products"},
@@ -83,6 +83,10 @@ double share_of_memory(double bytes, double seconds, const GpuRates& rates);
 ///   kernels     bytes over the memory's rate; copies within the device too
 ///   host        bytes over the rate of the link to the host
 ///   collectives collective_time(); messages by message_time.h
+///   mapped memory of other ranks: the bytes that pass the GPU's link, at the rate that a ring
+///               reaches on it; a kernel that also moves more of its own memory takes as long as
+///               that takes. A signal takes a hop of NCCL's LL protocol, which polls a flag too. At
+///               barriers all ranks arrive together.
 /// NCCL uses the memory too. For each byte that a rank of a ring sends, it reads one and writes the
 /// one that it receives; where it reduces, it reads one more, so half of an all-reduce does.
 ///

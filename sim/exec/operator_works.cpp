@@ -47,6 +47,7 @@ TraceWork part_of(const TracedOperator& ended, const TracedLaunch& launch, doubl
           .is_strided = call.is_strided,
           .shapes = shapes_of(call),
           .bytes = static_cast<int64_t>(share * static_cast<double>(call.bytes)),
+          .peer_bytes = static_cast<int64_t>(share * static_cast<double>(ended.peer_bytes)),
           .threads = static_cast<int64_t>(launch.threads),
           .bytes_source = estimator::BytesSource::kOperator,
           .is_misaligned = call.is_misaligned,

@@ -26,6 +26,7 @@ struct TracedOperator {
   OperatorCall call;
   std::vector<TracedLaunch> launches;
   bool multiplied = false;  ///< by a library, which has its FLOPs
+  int64_t peer_bytes = 0;   ///< to and from memory of other ranks
   bool has_mask = false;    ///< of attention
   bool has_dropout = false;
 };

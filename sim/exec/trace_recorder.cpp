@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/exec/operator_works.h"
+#include "sim/exec/peer_traffic.h"
 #include "sim/exec/traced_work.h"
 
 namespace sim {
@@ -61,6 +62,7 @@ void TraceRecorder::operator_started(const at::RecordFunction& function, const O
   if (describes_operators() && !op.moves_no_data) {
     measure_inputs(function.inputs(), traced_operators.back().call, tracker_.read_integers());
     read_extras(function.inputs(), traced_operators.back());
+    traced_operators.back().peer_bytes = peer_bytes(function);
   }
 }
 
@@ -168,8 +170,15 @@ void TraceRecorder::attention_starts(TraceWork work) { told_attention = std::mov
 
 void TraceRecorder::attention_ends() { told_attention.reset(); }
 
+/// Whether what the kernel does follows from the operator that launched it.
+bool TraceRecorder::is_of_operator(const onerank_virtual_gpu_event& event) {
+  if (told_attention || traced_operators.empty() || event.name == nullptr) return false;
+  const std::string& name = kernel_name(event.name);
+  return !is_signal(name) && !is_pause(name);
+}
+
 void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
-  if (!told_attention && !traced_operators.empty()) {
+  if (is_of_operator(event)) {
     traced_operators.back().launches.push_back(
         {traced_.size(), traced_.forgotten(), 0, kernel_name(event.name), event.threads});
     return add_launch_without_work(event.stream);
@@ -180,7 +189,11 @@ void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
 }
 
 TraceWork TraceRecorder::described(const onerank_virtual_gpu_event& event) {
-  TraceWork work = arguments_.work_of(event, kernel_name(event.name));
+  const std::string& name = kernel_name(event.name);
+  const auto threads = static_cast<int64_t>(event.threads);
+  if (is_signal(name)) return {.kind = WorkKind::kSignal, .name = name, .threads = threads};
+  if (is_pause(name)) return {.kind = WorkKind::kKernel, .name = name, .threads = threads};
+  TraceWork work = arguments_.work_of(event, name);
   if (!told_attention) return work;
   TraceWork told = *told_attention;
   told.name = std::move(work.name);
@@ -193,10 +206,12 @@ TraceWork TraceRecorder::described(const onerank_virtual_gpu_event& event) {
 void TraceRecorder::add_captured(const onerank_virtual_gpu_event& event) {
   Captured& captured = captured_[event.captured];
   captured.place = tracker_.place_here();
-  if (told_attention || traced_operators.empty()) {
-    if (event.name != nullptr) captured.work = described(event);
+  const bool is_kernel = event.name != nullptr;
+  if (is_kernel && !is_of_operator(event)) {
+    captured.work = described(event);
     return;
   }
+  if (traced_operators.empty()) return;
   TracedOperator& running = traced_operators.back();
   if (event.product != nullptr || event.attention != nullptr) running.multiplied = true;
   if (event.name == nullptr) return;

@@ -97,6 +97,7 @@ class TraceRecorder {
 
   TracedEvent& add(estimator::TraceEventKind kind, int stream, bool is_issued);
   void add_launch_without_work(int stream);
+  bool is_of_operator(const onerank_virtual_gpu_event& event);
   void add_work(const estimator::TraceWork& work, int stream);
   void add_kernel(const onerank_virtual_gpu_event& event);
   void add_captured(const onerank_virtual_gpu_event& event);

@@ -208,8 +208,9 @@ TraceWork copy_work(const onerank_virtual_gpu_event& event) {
     return {
         .kind = WorkKind::kKernel, .name = event.name, .bytes = static_cast<int64_t>(event.bytes)};
   }
+  const bool is_between_ranks = event.is_of_others != 0;
   return {.kind = WorkKind::kCopy,
-          .name = direction_name(event.direction),
+          .name = is_between_ranks ? estimator::kPeerToPeer : direction_name(event.direction),
           .bytes = static_cast<int64_t>(event.bytes),
           .is_pageable = event.is_pageable != 0};
 }

@@ -185,6 +185,11 @@ std::string program_time_text(const estimator::ProgramEstimate& estimate) {
              time.unknown_masks,
              time.iteration_seconds) +
          weak_prices_text(
+             "to and from memory of other ranks that is mapped, at the rate of NCCL's rings on "
+             "the same link; all ranks come to a barrier together (assumed)",
+             time.between_ranks,
+             time.iteration_seconds) +
+         weak_prices_text(
              "priced as a launch, or a product by its bytes, because no rate is known of them",
              time.not_priced,
              time.iteration_seconds) +

@@ -68,6 +68,15 @@ TEST_F(ProgramRooflineTest, CountsLayersAsOneModule) {
   EXPECT_EQ(roofline().modules.at(0).name, "layers.*.mlp");
 }
 
+// In place of the last kernel, of which nothing is known: NVLink 4 at 370 GB/s.
+TEST_F(ProgramRooflineTest, CountsMemoryOfOtherRanksToTheLink) {
+  const double without = bound(roofline(), "link inside a machine").seconds;
+  profiles_[0].trace->works.back() = {
+      .kind = WorkKind::kCopy, .name = kPeerToPeer, .bytes = 1 << 28};
+  EXPECT_THAT(bound(roofline(), "link inside a machine").seconds - without,
+              DoubleNear(268435456.0 / 370e9, 1e-5));
+}
+
 TEST_F(ProgramRooflineTest, CallsAHostThatIsLateALaunch) {
   TracedRank rank(0, 8);
   for (int i = 0; i < 10; ++i) {

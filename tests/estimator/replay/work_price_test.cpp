@@ -244,6 +244,35 @@ TEST_F(WorkPriceTest, OfACopyIsSlowerWhereTheHostsMemoryIsPageable) {
   EXPECT_EQ(price(write).source, Source::kAssumed);
 }
 
+// 370 GB/s of NVLink 4, where the memory moves 1.6 TB/s of a copy; NCCL's LL hop of 0.6 us.
+TEST_F(WorkPriceTest, OfOtherRanksMemoryIsThatOfTheLink) {
+  TraceWork copy{.kind = WorkKind::kCopy, .name = kPeerToPeer, .bytes = 1 << 30};
+  const double link = 1073741824.0 / 370e9;
+  const WorkPrice copied = price(copy);
+  EXPECT_NEAR(copied.seconds, link + launch(), 1e-9);
+  EXPECT_EQ(copied.work_class, WorkClass::kCommunication);
+  EXPECT_NEAR(copied.occupancy.ports.link, link / copied.seconds, 1e-9);
+  EXPECT_EQ(copied.occupancy.multiprocessors, 0) << "a copy engine's";
+  copy.name = kDeviceToDevice;
+  EXPECT_LT(3 * price(copy).seconds, copied.seconds);
+
+  TraceWork kernel{.name = "one_shot_all_reduce_kernel",
+                   .operator_name = "symm_mem::one_shot_all_reduce",
+                   .bytes = 1 << 20,
+                   .peer_bytes = 1 << 30,
+                   .threads = 132 * 2048,
+                   .bytes_source = BytesSource::kOperator};
+  EXPECT_NEAR(price(kernel).seconds, link + launch(), 1e-9);
+  EXPECT_EQ(price(kernel).occupancy.multiprocessors, 1);
+  kernel.bytes = int64_t{1} << 40;
+  const WorkPrice own = price(kernel);
+  EXPECT_NEAR(own.occupancy.ports.link, link / own.seconds, 1e-5) << "the memory takes longer";
+
+  const WorkPrice signal = price({.kind = WorkKind::kSignal, .name = "barrier_kernel"});
+  EXPECT_NEAR(signal.seconds, 0.6e-6 + launch(), 1e-12);
+  EXPECT_EQ(signal.work_class, WorkClass::kCommunication);
+}
+
 TEST_F(WorkPriceTest, OfAKernelIsThatOfItsBytes) {
   const WorkPrice known = price({.name = "elementwise",
                                  .operator_name = "aten::add",
