@@ -150,6 +150,10 @@ LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced) {
     cost.host_operator_seconds *= measured;
     cost.host_loop_seconds *= measured;
     for (auto& [range, seconds] : cost.host_ranges) seconds *= measured;
+  } else if (priced == Priced::kOperators) {
+    const double published =
+        launch_table().published_linear_seconds / launch_table().measured_linear_seconds;
+    for (auto& [range, seconds] : cost.host_ranges) seconds *= published;
   }
   return cost;
 }

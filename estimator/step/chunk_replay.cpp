@@ -68,8 +68,8 @@ class LapTrace {
 
   void add_micro_batch(const Events& forward, const Events& backward) {
     begin_lap();
-    add_part(forward);
-    add_part(backward);
+    add_part(forward, waits_.beside_forward_seconds);
+    add_part(backward, waits_.beside_backward_seconds);
   }
 
   /// What comes after the micro-batch of `lap`, perhaps with others between.
@@ -120,8 +120,11 @@ class LapTrace {
     trace().records = static_cast<int64_t>(laps_) * order_.records;
   }
 
-  void add_part(const Events& events) {
+  void add_part(const Events& events, double beside_seconds) {
+    const std::size_t begin = issue_seconds_.size();
     for (const std::size_t event : events) add(event);
+    const double share = beside_seconds / static_cast<double>(issue_seconds_.size() - begin);
+    for (std::size_t i = begin; i < issue_seconds_.size(); ++i) issue_seconds_[i] += share;
     if (waits_.at_ends_of_parts && !events.empty()) {
       add_event(events.back(), TraceEventKind::kHostWaitDevice, 0, waits_.seconds);
     }

@@ -86,6 +86,8 @@ struct HostWaits {
   bool at_ends_of_parts = false;  ///< it waits at the end of each forward and each backward
   /// How long before the step's first micro-batch it has last waited; empty: not at all.
   std::optional<double> before_step = 0;
+  /// What it does besides its calls in a forward and in a backward, spread over them.
+  double beside_forward_seconds = 0, beside_backward_seconds = 0;
 };
 
 /// Plays one micro-batch after the other through the model chunk, with what happens once in the

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,22 @@ std::vector<int64_t> largest_of_spans(const std::vector<int64_t>& values) {
     largest.push_back(*std::max_element(begin_of(i), begin_of(i + 1)));
   }
   return largest;
+}
+
+/// FSDP2's units in a model chunk: its layers, the experts of a layer whose ranks are others, and
+/// the ends of the model, which are one unit in some frameworks.
+int64_t units_of_chunk(const Plan& plan, int64_t stage, std::size_t chunk) {
+  const std::vector<int64_t> layers = plan.layers_of_chunks(stage);
+  const auto first = std::accumulate(
+      layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(chunk), int64_t{0});
+  const std::vector<bool> experts = plan.expert_layers_of_stage(stage);
+  const auto begin = experts.begin() + first;
+  const int64_t inside =
+      plan.parallelism.expert > 1 ? std::count(begin, begin + layers[chunk], true) : 0;
+  const int64_t is_first = stage == 0 && chunk == 0;
+  const int64_t is_last = stage == plan.parallelism.pipeline - 1 && chunk + 1 == layers.size();
+  const bool is_one = traits_of(plan.training.framework).root_unit;
+  return layers[chunk] + inside + (is_one ? is_first | is_last : is_first + is_last);
 }
 
 class StageSum {
@@ -255,13 +273,24 @@ class StageSum {
     return waits ? std::optional(0.0) : std::nullopt;
   }
 
+  /// FSDP2's hooks before and after a unit are Python's.
+  void add_hooks(std::size_t chunk, HostWaits& waits) const {
+    if (!target_.plan.fully_sharded()) return;
+    const auto units =
+        static_cast<double>(units_of_chunk(target_.plan, profile_.coordinate.pipeline, chunk));
+    const std::map<std::string, double>& ranges = rates_.launch().host_ranges;
+    waits.beside_forward_seconds = units * ranges.at("FSDP::pre_forward");
+    waits.beside_backward_seconds = units * ranges.at("FSDP::post_backward_reshard");
+  }
+
   void replay_chunks() {
     std::optional<StepOrder> made;
     const StepOrder& order = profile_.order ? *profile_.order : made.emplace(in_sequence(profile_));
-    const HostWaits waits{.seconds = rates_.launch().wait_seconds,
-                          .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan),
-                          .before_step = waits_before_step()};
+    HostWaits waits{.seconds = rates_.launch().wait_seconds,
+                    .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan),
+                    .before_step = waits_before_step()};
     for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
+      add_hooks(c, waits);
       const ChunkReplay time =
           replay_chunk(order, records_, static_cast<int64_t>(c), waits, target_.keep_works);
       time_.chunks[c] = {.forward = time.forward,

@@ -151,6 +151,19 @@ TEST(ChunkReplay, LeavesTheGpuIdleAfterTheHostHasReadAValue) {
   EXPECT_NEAR(order.time(0, {.seconds = 1}).forward.compute_seconds, 13, kExact);
 }
 
+// The host needs 2 x 2 s for its calls, and the GPU 2 x 1 s.
+TEST(ChunkReplay, CountsWhatTheHostDoesBesideItsCalls) {
+  Order order;
+  for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
+    order.direction = direction;
+    order.kernel(1, kMainStream, 2);
+    order.kernel(1, kMainStream, 2);
+  }
+  const ChunkReplay time =
+      order.time(0, {.beside_forward_seconds = 3, .beside_backward_seconds = 7});
+  EXPECT_NEAR(time.forward.total_seconds() + time.backward.total_seconds(), 8 + 3 + 7, kExact);
+}
+
 // The host is 1 s ahead of the GPU within a part, but not beyond its end.
 TEST(ChunkReplay, StartsEachPartWithAnIdleGpuWhereSendsSynchronize) {
   const auto seconds = [](const HostWaits& waits) {
