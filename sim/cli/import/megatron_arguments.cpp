@@ -186,11 +186,14 @@ std::optional<int64_t> vocabulary_of_model(const std::string& name) {
   return preset == nullptr ? std::nullopt : std::optional(preset->config.vocab_size);
 }
 
-/// The null tokenizer has a token more than --vocab-size says
+/// The null tokenizer has as many tokens as --vocab-size says, since core 0.18
 /// (megatron/core/tokenizers/text/libraries/null_tokenizer.py).
-void add_end_of_document(const Json& words, ImportedPlan& plan) {
+void tell_of_end_of_document(const Json& words, ImportedPlan& plan) {
   if (said(plan, "tokenizer-type") != "NullTokenizer" || !words.is_number_integer()) return;
-  set_key(plan, "model.vocab_size", words.get<int64_t>() + 1);
+  plan.notes.push_back(
+      fmt::format("up to core 0.17 the null tokenizer has a token more than --vocab-size says; for "
+                  "such a core add --vocab-size {}",
+                  words.get<int64_t>() + 1));
 }
 
 void set_vocabulary(ImportedPlan& plan) {
@@ -200,7 +203,7 @@ void set_vocabulary(ImportedPlan& plan) {
     return;
   }
   if (const Json words = said_key(plan, "model.vocab_size"); !words.is_null()) {
-    return add_end_of_document(words, plan);
+    return tell_of_end_of_document(words, plan);
   }
   static const auto rows = estimator::read_database<VocabularyRow>(
       onerank_data::import_vocabularies_json, "vocabularies.json");

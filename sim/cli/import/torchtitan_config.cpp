@@ -113,9 +113,30 @@ void set_types_without_sharding(SourceEntry sharding, ImportedPlan& plan) {
                   sharding.place));
 }
 
+/// Llama's replicas alone are DistributedDataParallel's, which TorchTitan refuses beside other
+/// degrees (parallelize_llama in models/llama3/infra/parallelize.py of v0.2.2, and llama4).
+void refuse_divided_replicas(const SourceEntry& name,
+                             const SourceEntry& sharding,
+                             const ImportedPlan& plan) {
+  const int64_t replicas = degree(plan, "parallelism.num_distributed_optimizer_instances", 1);
+  const int64_t others =
+      degree(plan, "parallelism.tensor", 1) * degree(plan, "parallelism.pipeline", 1);
+  if (replicas == 1 || others == 1 || !name.value().starts_with("llama")) return;
+  throw estimator::UserError(
+      {.what = "TorchTitan runs replicas that nothing shards with no other parallelism",
+       .where = fmt::format("{}: data_parallel_replicate_degree = {}, {} = {}, {} tensor and "
+                            "pipeline ranks",
+                            sharding.place,
+                            replicas,
+                            sharding.shown(),
+                            sharding.value(),
+                            others),
+       .help = "use data_parallel_shard_degree 2 or more, or one replica"});
+}
+
 /// TorchTitan counts the ranks that shard and their replicas apart, and replicas whose parameters
 /// nothing shards are DistributedDataParallel's (ParallelDims in distributed/parallel_dims.py).
-void set_data_ranks(SourceEntry sharding, ImportedPlan& plan) {
+void set_data_ranks(const SourceEntry& name, SourceEntry sharding, ImportedPlan& plan) {
   constexpr const char* kReplicas = "parallelism.num_distributed_optimizer_instances";
   const int64_t shards = degree(plan, "parallelism.data", 0);  // 0: those that are left
   const int64_t replicas = degree(plan, kReplicas, 1);
@@ -123,6 +144,7 @@ void set_data_ranks(SourceEntry sharding, ImportedPlan& plan) {
   if (shards == 0 || __builtin_mul_overflow(shards, replicas, &ranks)) return;
   set_key(plan, "parallelism.data", ranks);
   if (shards > 1 || degree(plan, "parallelism.context", 1) > 1) return;
+  refuse_divided_replicas(name, sharding, plan);
   set_key(plan, "parallelism.zero_stage", 0);
   set_key(plan, kReplicas, 1);
   set_types_without_sharding(std::move(sharding), plan);
@@ -149,11 +171,11 @@ ImportedPlan import_torchtitan_entries(const std::vector<SourceEntry>& entries,
   const SourceEntry flavor = entry_named(entries, "model.flavor", "debugmodel", origin);
   ImportedPlan plan = import_entries(entries, torchtitan_table(), origin);
   set_model(name, flavor, plan);
-  set_data_ranks(entry_named(entries, "parallelism.data-parallel-shard-degree", "-1", origin),
-                 plan);
+  set_data_ranks(
+      name, entry_named(entries, "parallelism.data-parallel-shard-degree", "-1", origin), plan);
   set_last_unit(entry_named(entries, "parallelism.fsdp-reshard-after-forward", "default", origin),
                 plan);
-  set_torchtitan_pipeline(entries, plan);
+  set_torchtitan_pipeline(entries, name, plan);
   // parallelize_llama() in models/llama3/infra/parallelize.py always divides the sequence.
   const Json tensor = said_key(plan, "parallelism.tensor");
   const bool is_said = !said_key(plan, "parallelism.sequence_parallel").is_null();

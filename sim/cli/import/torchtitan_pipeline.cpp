@@ -48,6 +48,20 @@ bool says(const SourceEntry* entry) {
   return entry != nullptr && entry->values != nothing && !entry->is_null;
 }
 
+/// Qwen3's TrainSpec has no function that divides the model (pipelining_fn in
+/// models/qwen3/__init__.py of v0.2.2; the other models without one are refused by name).
+void refuse_whole_model(const SourceEntry& name, const SourceEntry* stages) {
+  if (name.value() != "qwen3" || stages == nullptr) return;
+  throw estimator::UserError({.what = "TorchTitan does not divide this model into pipeline stages",
+                              .where = fmt::format("{}: {} = \"{}\", {} = {}",
+                                                   stages->place,
+                                                   name.shown(),
+                                                   name.value(),
+                                                   stages->shown(),
+                                                   stages->value()),
+                              .help = "use pipeline_parallel_degree = 1"});
+}
+
 /// What is written by hand, or is a schedule that splits the backward.
 void refuse_other_schedules(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
   constexpr std::string_view kKnown[] = {"1F1B", "GPipe", "Interleaved1F1B"};
@@ -143,9 +157,12 @@ void move_to_modelled(ImportedPlan& plan) {
 
 }  // namespace
 
-void set_torchtitan_pipeline(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
+void set_torchtitan_pipeline(const std::vector<SourceEntry>& entries,
+                             const SourceEntry& model_name,
+                             ImportedPlan& plan) {
   const Json stages = said_key(plan, "parallelism.pipeline");
   if (!stages.is_number_integer() || stages.get<int64_t>() <= 1) return;
+  refuse_whole_model(model_name, find_entry(entries, "parallelism.pipeline-parallel-degree"));
   refuse_other_schedules(entries, plan);
   refuse_several_steps(entries, plan);
   set_micro_batches(entries, plan);

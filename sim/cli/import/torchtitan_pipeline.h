@@ -9,7 +9,10 @@
 namespace sim {
 
 /// Adds the stages, the schedule and the micro-batches of a job with a pipeline to `plan`, which
-/// has the rest. What no plan has is the technique torch-pipeline.
-void set_torchtitan_pipeline(const std::vector<SourceEntry>& entries, ImportedPlan& plan);
+/// has the rest. What no plan has is the technique torch-pipeline. Throws UserError for a model, of
+/// this name, that TorchTitan does not divide.
+void set_torchtitan_pipeline(const std::vector<SourceEntry>& entries,
+                             const SourceEntry& model_name,
+                             ImportedPlan& plan);
 
 }  // namespace sim

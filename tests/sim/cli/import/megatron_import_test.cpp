@@ -83,13 +83,13 @@ TEST_F(MegatronImport, ReadsAScriptWithItsCluster) {
   EXPECT_EQ(plan["memory"]["allocator"], "expandable_segments:True");
 }
 
-// megatron/core/tokenizers/text/libraries/null_tokenizer.py
-TEST_F(MegatronImport, CountsTheEndOfDocumentThatTheNullTokenizerAdds) {
+// megatron/core/tokenizers/text/libraries/null_tokenizer.py of core 0.18.
+TEST_F(MegatronImport, TakesTheVocabularyOfTheNullTokenizerAsItIsSaid) {
   const auto words = [](const std::string& arguments) {
     return tree("pretrain_gpt.py --num-layers 2 --hidden-size 64 " + arguments +
                 "\n")["model"]["vocab_size"];
   };
-  EXPECT_EQ(words("--tokenizer-type NullTokenizer --vocab-size 32000"), 32001);
+  EXPECT_EQ(words("--tokenizer-type NullTokenizer --vocab-size 32000"), 32000);
   EXPECT_EQ(words("--vocab-size 32000"), 32000);
   EXPECT_EQ(words("--tokenizer-type NullTokenizer --vocab-size 32000 --padded-vocab-size 32256"),
             32256);

@@ -223,6 +223,22 @@ TEST(TorchtitanConfig, RefusesPipelinesThatNoPlanHas) {
   EXPECT_THROW(of_pipeline("pipeline_parallel_microbatch_size = 3\n"), estimator::UserError);
 }
 
+// parallelize_llama() in torchtitan/models/llama3/infra/parallelize.py and pipelining_fn in
+// models/qwen3/__init__.py of v0.2.2.
+TEST(TorchtitanConfig, RefusesWhatTorchTitanDoesNotDivide) {
+  const auto of = [](const std::string& name, const std::string& degrees) {
+    return imported("[model]\nname = \"" + name + "\"\nflavor = \"8B\"\n[parallelism]\n" + degrees);
+  };
+  const std::string replicas =
+      "data_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 1\n";
+  const std::string stages = "pipeline_parallel_degree = 4\n";
+  EXPECT_THROW(of("llama3", replicas + stages), estimator::UserError);
+  EXPECT_THROW(of("llama3", replicas + "tensor_parallel_degree = 2\n"), estimator::UserError);
+  EXPECT_NO_THROW(of("llama3", replicas));
+  EXPECT_NO_THROW(of("llama3", "data_parallel_shard_degree = 2\n" + stages));
+  EXPECT_THROW(of("qwen3", "data_parallel_shard_degree = 2\n" + stages), estimator::UserError);
+}
+
 // maybe_enable_amp() in torchtitan/distributed/utils.py of v0.2.2.
 TEST(TorchtitanConfig, HasTypesThatFollowFromSharding) {
   const auto of = [](const std::string& degrees) {

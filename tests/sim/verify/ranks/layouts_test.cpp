@@ -97,7 +97,7 @@ constexpr const char* kPipelineUneven =
     R"({"parallelism": {"pipeline": 3, "layers_per_stage": [2, 1, 1]}})";
 constexpr const char* kData2 = R"({"parallelism": {"data": 2}})";
 constexpr const char* kData2Zero =
-    R"({"parallelism": {"data": 2, "zero_stage": 1}, "training": {"optimizer": "sgd"}})";
+    R"({"parallelism": {"data": 2, "zero_stage": 1}, "training": {"optimizer": "sgd", "framework": "plain"}})";
 constexpr const char* kData4Overlap =
     R"({"parallelism": {"data": 4, "zero_stage": 1, "overlap_grad_reduce": true,
                         "overlap_param_gather": true, "bucket_elements": 5000}})";
