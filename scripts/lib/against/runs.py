@@ -37,6 +37,10 @@ class Machine:
         """The program and its arguments."""
         raise NotImplementedError
 
+    def rank_words(self, configuration):
+        """Of `onerank exec`: the rank, and those without which it does not run."""
+        return ["--rank", configuration.rank]
+
     def exec_words(self, _configuration):
         """Arguments of `onerank exec` for it."""
         return []
@@ -73,11 +77,13 @@ class Machine:
         peak, log = folder / "program.peak.jsonl", folder / "program.log"
         profiles = _profiles(folder)
         command = [self.onerank, "exec", "--gpu", configuration.gpu, "--world-size",
-                   configuration.world_size, "--rank", configuration.rank, "--timeout",
+                   configuration.world_size, *self.rank_words(configuration), "--timeout",
                    self.seconds, "--output", profiles, "--peak-snapshot", peak,
                    *self.exec_words(configuration), "--", *self.command(configuration)]
         _run(command, log, self.environment(configuration), folder)
-        return _read(profiles / f"rank-{configuration.rank:05d}.json", peak, log)
+        name = f"rank-{configuration.rank:05d}"
+        of_rank = folder / f"program.peak-{name}.jsonl"  # where several ranks were run
+        return _read(profiles / f"{name}.json", of_rank if of_rank.exists() else peak, log)
 
     def step_seconds(self, configuration, folder):
         """The plan's step and the program's, after both ran; none where the program's is unknown."""
@@ -85,15 +91,15 @@ class Machine:
             return None
         plan = self._estimate(["--world-size", configuration.world_size, "--gpu", configuration.gpu,
                                "--framework", self.framework(configuration), "--advice", "never",
-                               *configuration.onerank_arguments()])
-        program = self._estimate(["--profiles", _profiles(folder)])
+                               *configuration.onerank_arguments()], folder)
+        program = self._estimate(["--profiles", _profiles(folder)], folder)
         if not plan.get("time") or not program.get("time"):
             return None
         return plan["time"]["iteration_seconds"], program["time"]["iteration_seconds"]
 
-    def _estimate(self, arguments):
+    def _estimate(self, arguments, folder):
         command = [str(word) for word in [self.onerank, "estimate", *arguments, "--json"]]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode not in (DONE, DOES_NOT_FIT):
             raise RunFailed(f"exit code {done.returncode} of {shlex.join(command)}: "
                             f"{done.stderr.strip().splitlines()[-1:]}")
