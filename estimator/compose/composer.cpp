@@ -1,6 +1,7 @@
 #include "estimator/compose/composer.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "estimator/cluster/memory_verdict.h"
@@ -32,13 +33,19 @@ std::map<StagePlace, int64_t> places_of(const Plan& plan) {
 /// As keep_power_limit() plays it: each stage has boards of its own.
 class ComposedStep {
  public:
-  ComposedStep(const Plan& plan, const Fabric& fabric, double long_wait)
-      : plan_(plan), fabric_(fabric), layout_(plan.parallelism), long_wait_(long_wait) {}
+  /// The times of a stage at the rates or at kSlowSpeed, which must outlive this.
+  using StageAtSpeed = std::function<const StageTime&(std::size_t stage, bool is_slow)>;
 
-  /// The next stage; `slow` is used where it is slowed. Both must outlive this.
-  void add(const StageTime& usual, const StageTime& slow) {
-    ends_.push_back({&usual, &slow});
-    stages_.push_back(usual);
+  ComposedStep(const Plan& plan, const Fabric& fabric, double long_wait, StageAtSpeed stage_at)
+      : plan_(plan),
+        fabric_(fabric),
+        layout_(plan.parallelism),
+        long_wait_(long_wait),
+        stage_at_(std::move(stage_at)) {
+    const auto stages = static_cast<std::size_t>(plan.parallelism.pipeline);
+    stages_.reserve(stages);
+    for (std::size_t stage = 0; stage < stages; ++stage) stages_.push_back(stage_at_(stage, false));
+    play();
   }
 
   StepEnergy energy_of(std::size_t stage) const {
@@ -46,7 +53,7 @@ class ComposedStep {
                                          played_.seconds_without_long_waits(stage));
   }
   void slow_down(std::size_t stage, double speed) {
-    stages_[stage] = at_speed(*ends_[stage].first, *ends_[stage].second, speed);
+    stages_[stage] = at_speed(stage_at_(stage, false), stage_at_(stage, true), speed);
   }
   void play() { played_ = play_step(plan_, layout_, fabric_, stages_, long_wait_); }
 
@@ -56,9 +63,9 @@ class ComposedStep {
   const Plan& plan_;
   const Fabric& fabric_;
   ParallelLayout layout_;
-  std::vector<std::pair<const StageTime*, const StageTime*>> ends_;
-  std::vector<StageTime> stages_;
   double long_wait_;
+  StageAtSpeed stage_at_;
+  std::vector<StageTime> stages_;
   PlayedStep played_;
 };
 
@@ -93,8 +100,6 @@ Composer::Priced Composer::price(const Plan& plan) const {
   Priced priced{.fabric = fabric_of(plan)};
   const ParallelLayout layout(plan.parallelism);
   priced.power = compute_target(plan, gpu_of(plan.cluster), calibration_).rates().power();
-  priced.usual = price_pieces(plan, priced.fabric, 1);
-  if (priced.power != nullptr) priced.slow = price_pieces(plan, priced.fabric, kSlowSpeed);
   for (const auto& [place, stage] : places_of(plan)) {
     const ExecutedPiece& piece = pieces_.piece(place, kPieceLayers.size() - 1);
     RankProfile profile = as_stage_of(plan, stage, piece.run, piece.profile);
@@ -112,13 +117,21 @@ Composer::Priced& Composer::priced_for(const Plan& plan) {
   return found != priced_.end() ? found->second : priced_.emplace(key, price(plan)).first->second;
 }
 
-const Composer::ComposedStage& Composer::composed_stage(const Plan& plan,
-                                                        const StageWish& wish,
-                                                        Priced& priced) {
-  const auto [found, is_new] = priced.stages.try_emplace(wish);
-  if (!is_new) return found->second;
-  found->second = {.usual = priced.usual.time(wish), .memory = pieces_.memory(plan, wish)};
-  if (priced.power != nullptr) found->second.slow = priced.slow.time(wish);
+const StageMemory& Composer::stage_memory(const Plan& plan,
+                                          const StageWish& wish,
+                                          Priced& priced) const {
+  const auto [found, is_new] = priced.memories.try_emplace(wish);
+  if (is_new) found->second = pieces_.memory(plan, wish);
+  return found->second;
+}
+
+const StageTime& Composer::time_of_stage(const Plan& plan,
+                                         const StageWish& wish,
+                                         const Fabric& fabric,
+                                         AtSpeed& at) const {
+  if (!at.pieces) at.pieces = price_pieces(plan, fabric, at.speed);
+  const auto [found, is_new] = at.times.try_emplace(wish);
+  if (is_new) found->second = at.pieces->time(wish);
   return found->second;
 }
 
@@ -128,15 +141,11 @@ ComposedPlan Composer::compose(const Plan& plan) {
   const int64_t capacity = gpu_of(plan.cluster).memory_bytes;
   const int64_t limit = capacity - plan.memory.headroom_bytes;
   ComposedPlan composed;
-  ComposedStep step(plan, priced.fabric, long_wait_of(priced.power));
   composed.outcome = Fit::kFits;
   composed.may_fit = true;
   for (std::size_t s = 0; s < wishes.size(); ++s) {
-    const StageWish& wish = wishes[s];
-    const ComposedStage& stage = composed_stage(plan, wish, priced);
-    step.add(stage.usual, stage.slow);
-    const StageMemory& memory = stage.memory;
-    const RankClassEstimate& outside = priced.outside.at(wish.place);
+    const StageMemory& memory = stage_memory(plan, wishes[s], priced);
+    const RankClassEstimate& outside = priced.outside.at(wishes[s].place);
     composed.outcome = std::max(composed.outcome,
                                 fit_of(memory.reserved_bytes + outside.total_low_bytes,
                                        memory.reserved_bytes + outside.total_high_bytes,
@@ -150,10 +159,18 @@ ComposedPlan Composer::compose(const Plan& plan) {
     composed.worst_stage = static_cast<int64_t>(s);
   }
   composed.headroom_bytes = capacity - composed.peak_bytes;
-  step.play();
-  if (priced.power != nullptr) keep_power_limit(*priced.power, wishes.size(), step);
-  composed.time = step.time();
   return composed;
+}
+
+StepTime Composer::time(const Plan& plan) {
+  Priced& priced = priced_for(plan);
+  const std::vector<StageWish> wishes = stage_wishes(plan);
+  const auto stage_at = [&](std::size_t stage, bool is_slow) -> const StageTime& {
+    return time_of_stage(plan, wishes[stage], priced.fabric, is_slow ? priced.slow : priced.usual);
+  };
+  ComposedStep step(plan, priced.fabric, long_wait_of(priced.power), stage_at);
+  if (priced.power != nullptr) keep_power_limit(*priced.power, wishes.size(), step);
+  return step.time();
 }
 
 }  // namespace estimator

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -23,7 +24,7 @@ struct ComposedPlan {
   int64_t peak_bytes = 0;       ///< of the worst stage, with all that is not the allocator's
   int64_t headroom_bytes = 0;   ///< negative: it does not fit
   bool may_fit = false;  ///< the least allocated bytes alone fit; else no allocator can make it fit
-  StepTime time;
+  std::optional<StepTime> time = std::nullopt;  ///< empty: nobody asked for it
 };
 
 /// What plans share whose pieces are the same ones: their family, and whether they have one stage.
@@ -38,30 +39,40 @@ class Composer {
            std::vector<RankProfile> profiles,
            const Calibration* calibration);
 
-  /// `plan` has the same pieces_of() as the plan of the pieces. Keeps what plans with equal data
-  /// ranks and stages share, so it is not to be called from several threads.
+  /// The memory of a plan that has the same pieces_of() as the plan of the pieces; its time is left
+  /// empty. Keeps what plans with equal data ranks and stages share, so it is not to be called from
+  /// several threads.
   ComposedPlan compose(const Plan& plan);
 
+  /// The step of such a plan, which takes far longer to compose: pieces are replayed for each
+  /// number of data ranks, and the schedule for each plan.
+  StepTime time(const Plan& plan);
+
  private:
-  struct ComposedStage {
-    StageTime usual;
-    StageTime slow;  ///< at kSlowSpeed; only where the power of boards is known
-    StageMemory memory;
+  /// Pieces are priced when the first time of a stage is asked for.
+  struct AtSpeed {
+    double speed = 1;  ///< of boards, as a share of the rates
+    std::optional<PricedPieces> pieces = {};
+    std::map<StageWish, StageTime> times = {};
   };
   /// What the plans with some number of data ranks and of stages share.
   struct Priced {
     Fabric fabric;
-    const BoardPower* power = nullptr;  ///< null: it is not known
-    PricedPieces usual, slow;
-    std::map<StagePlace, RankClassEstimate> outside;  ///< all but the allocator's bytes
-    std::map<StageWish, ComposedStage> stages;
+    const BoardPower* power = nullptr;                     ///< null: it is not known
+    std::map<StagePlace, RankClassEstimate> outside = {};  ///< all but the allocator's bytes
+    std::map<StageWish, StageMemory> memories = {};
+    AtSpeed usual = {.speed = 1}, slow = {.speed = kSlowSpeed};
   };
   using PricedKey = std::tuple<int64_t, int64_t, bool>;
 
   Priced& priced_for(const Plan& plan);
   Priced price(const Plan& plan) const;
   PricedPieces price_pieces(const Plan& plan, const Fabric& fabric, double speed) const;
-  const ComposedStage& composed_stage(const Plan& plan, const StageWish& wish, Priced& priced);
+  const StageMemory& stage_memory(const Plan& plan, const StageWish& wish, Priced& priced) const;
+  const StageTime& time_of_stage(const Plan& plan,
+                                 const StageWish& wish,
+                                 const Fabric& fabric,
+                                 AtSpeed& at) const;
 
   PieceSet pieces_;
   const Calibration* calibration_;

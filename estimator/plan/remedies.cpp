@@ -95,10 +95,13 @@ std::vector<Problem> offer_remedies(
 }
 
 std::vector<int64_t> divisors_near(int64_t value, int64_t wanted) {
-  std::vector<int64_t> divisors;
-  for (int64_t d = 1; d <= value && d <= 100'000; ++d) {
-    if (value % d == 0) divisors.push_back(d);
+  std::vector<int64_t> divisors, others;
+  for (int64_t d = 1; d <= 100'000 && d * d <= value; ++d) {
+    if (value % d != 0) continue;
+    divisors.push_back(d);
+    if (d * d != value) others.push_back(value / d);
   }
+  divisors.insert(divisors.end(), others.rbegin(), others.rend());
   std::stable_sort(divisors.begin(), divisors.end(), [&](int64_t a, int64_t b) {
     return std::abs(a - wanted) < std::abs(b - wanted);
   });

@@ -179,7 +179,8 @@ ExecutedLayout executed_layout(const ClusterEstimate& estimate) {
 }
 
 double Layout::seconds_per_token() const {
-  const double seconds = executed ? executed->iteration_seconds : composed->time.iteration_seconds;
+  const double seconds =
+      executed ? executed->iteration_seconds : composed->time.value().iteration_seconds;
   return seconds / static_cast<double>(plan.tokens_per_step());
 }
 

@@ -27,7 +27,7 @@ PlanEdits without_defaults(PlanEdits edits) {
 FoundLayout found_layout(const Layout& layout, std::optional<double> usd_per_gpu_hour) {
   const Plan& plan = layout.plan;
   const ComposedPlan& composed = layout.composed.value();
-  const double seconds = composed.time.iteration_seconds;
+  const double seconds = composed.time.value().iteration_seconds;
   const auto world = static_cast<double>(plan.world_size());
   const double peak = world * gpu_of(plan.cluster).peak_flops(plan.training.dtype);
   FoundLayout found{.flags = flags_to_type(without_defaults(layout.edits)),

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <set>
 
+#include "estimator/base/in_parallel.h"
+#include "estimator/base/machine_share.h"
 #include "sim/cli/commands/fastest_layouts.h"
 #include "sim/cli/process/interrupts.h"
 
@@ -84,6 +86,18 @@ void refuse_obstacles(const std::vector<Layouts>& worlds) {
   }
 }
 
+/// Of each number of GPUs, the first of the composed layouts that need least memory.
+std::set<const Layout*> leanest_of_worlds(const std::vector<Layout*>& layouts) {
+  std::map<int64_t, const Layout*> leanest;
+  for (const Layout* layout : layouts) {
+    const Layout*& of_world = leanest.try_emplace(layout->plan.world_size(), layout).first->second;
+    if (layout->peak_bytes() < of_world->peak_bytes()) of_world = layout;
+  }
+  std::set<const Layout*> all;
+  for (const auto& [world, layout] : leanest) all.insert(layout);
+  return all;
+}
+
 Progress progress_of(const char* what, std::size_t pieces) {
   return {what, static_cast<int64_t>(pieces), standard_error_display(), Progress::Clock::now()};
 }
@@ -94,6 +108,7 @@ void LayoutComposer::compose(std::vector<Layouts>& worlds,
                              const ComposeOptions& options,
                              Search& search) {
   refuse_obstacles(worlds);
+  takes_all_times_ = options.all_times;
   LayoutFamilies families = families_of(worlds, search);
   keep_part(options.part, families);
   if (options.all || pieces_of(families) <= kFewPieces) {
@@ -147,33 +162,50 @@ void LayoutComposer::compose_families(const std::vector<LayoutFamily*>& families
   std::vector<RanksAnswer> answers = execute(runs, progress, search);
   const auto composing = Clock::now();
   const Interrupts interrupts;
+  std::vector<FamilyPieces> ready;
   auto answer = std::make_move_iterator(answers.begin());
   for (LayoutFamily* family : families) {
     const auto end = answer + static_cast<std::ptrdiff_t>(family->runs.size());
-    compose_family(*family, {answer, end}, search);
+    if (auto pieces = gathered(*family, {answer, end})) ready.push_back(std::move(*pieces));
     answer = end;
-    search.interrupted = interrupts.take_request_to_end() || search.interrupted;
   }
+  estimator::for_each_in_parallel(ready.size(),
+                                  estimator::machine_share().processors,
+                                  [&](std::size_t i) { compose_family(ready[i]); });
+  for (const FamilyPieces& pieces : ready) {
+    search.layouts_composed += std::ssize(pieces.family->layouts);
+  }
+  has_composed_ = has_composed_ || !ready.empty();
+  search.interrupted = interrupts.take_request_to_end() || search.interrupted;
   search.compose_seconds += seconds_since(composing);
 }
 
-void LayoutComposer::compose_family(LayoutFamily& family,
-                                    std::vector<RanksAnswer> answers,
-                                    Search& search) {
-  std::vector<RankProfile> profiles;
+std::optional<LayoutComposer::FamilyPieces> LayoutComposer::gathered(
+    LayoutFamily& family, std::vector<RanksAnswer> answers) {
+  FamilyPieces pieces{.family = &family,
+                      .profiles = {},
+                      .rates = job_.calibration_of(family.layouts.front()->plan)};
   for (RanksAnswer& answer : answers) {
     if (first_refusal_.empty()) first_refusal_ = answer.refusal;
-    if (!answer.profiles.empty()) profiles.push_back(std::move(answer.profiles.front()));
+    if (!answer.profiles.empty()) pieces.profiles.push_back(std::move(answer.profiles.front()));
   }
-  if (profiles.size() < family.runs.size()) return;
-  has_composed_ = true;
-  const auto rates = job_.calibration_of(family.layouts.front()->plan);
-  if (family.runs.size() > 1) {
-    family.cost = cost_of_pipeline(family.runs, profiles, rates ? &*rates : nullptr);
-  }
-  Composer composer(std::move(family.runs), std::move(profiles), rates ? &*rates : nullptr);
+  if (pieces.profiles.size() < family.runs.size()) return std::nullopt;
+  return pieces;
+}
+
+/// Times are composed of layouts that may fit, and of the leanest of each world, which is reported
+/// where none does.
+void LayoutComposer::compose_family(FamilyPieces& pieces) const {
+  LayoutFamily& family = *pieces.family;
+  const estimator::Calibration* rates = pieces.rates ? &*pieces.rates : nullptr;
+  if (family.runs.size() > 1) family.cost = cost_of_pipeline(family.runs, pieces.profiles, rates);
+  Composer composer(std::move(family.runs), std::move(pieces.profiles), rates);
   for (Layout* layout : family.layouts) layout->composed = composer.compose(layout->plan);
-  search.layouts_composed += static_cast<int64_t>(family.layouts.size());
+  const std::set<const Layout*> leanest = leanest_of_worlds(family.layouts);
+  for (Layout* layout : family.layouts) {
+    if (!layout->composed->may_fit && !takes_all_times_ && !leanest.contains(layout)) continue;
+    layout->composed->time = composer.time(layout->plan);
+  }
 }
 
 std::vector<estimator::LayerCost> LayoutComposer::layer_costs(const std::vector<const Plan*>& plans,

@@ -23,9 +23,10 @@
 namespace sim {
 
 struct ComposeOptions {
-  Part part;             ///< of the work
-  std::size_t best = 5;  ///< so many of the fastest are wanted in each world
-  bool all = false;      ///< also those that are surely slower
+  Part part;               ///< of the work
+  std::size_t best = 5;    ///< so many of the fastest are wanted in each world
+  bool all = false;        ///< also those that are surely slower
+  bool all_times = false;  ///< also of what cannot fit
 };
 
 class LayoutComposer {
@@ -56,12 +57,20 @@ class LayoutComposer {
   std::vector<RanksAnswer> execute(const std::vector<const estimator::PieceRun*>& runs,
                                    Progress& progress,
                                    estimator::Search& search);
-  void compose_family(LayoutFamily& family,
-                      std::vector<RanksAnswer> answers,
-                      estimator::Search& search);
+  /// What a family is composed from.
+  struct FamilyPieces {
+    LayoutFamily* family = nullptr;
+    std::vector<estimator::RankProfile> profiles;
+    std::optional<estimator::Calibration> rates;
+  };
+  /// Empty if one of the pieces was not executed.
+  std::optional<FamilyPieces> gathered(LayoutFamily& family, std::vector<RanksAnswer> answers);
+  /// Uses up the pieces.
+  void compose_family(FamilyPieces& pieces) const;
 
   const ClusterJob& job_;
   const Environment& environment_;
+  bool takes_all_times_ = false;
   bool has_composed_ = false;
   std::string first_refusal_;  ///< of a piece
 };

@@ -48,9 +48,8 @@ struct TriesLeft {
   }
 };
 
-/// What a layout must be faster than to be among the `count` fastest: for a token.
-double seconds_to_beat(std::vector<Layouts>& worlds, std::size_t count) {
-  const std::vector<Layout*> fastest = fastest_seen_to_fit(worlds, count);
+/// What a layout must be faster than to be among the `count` that are wanted: for a token.
+double seconds_to_beat(const std::vector<Layout*>& fastest, std::size_t count) {
   return fastest.size() < count ? std::numeric_limits<double>::infinity()
                                 : fastest.back()->seconds_per_token();
 }
@@ -90,7 +89,7 @@ std::vector<Layout*> fastest_seen_to_fit(std::vector<Layouts>& worlds, std::size
 }
 
 int64_t count_faster_untried(std::vector<Layouts>& worlds, std::size_t count) {
-  const double to_beat = seconds_to_beat(worlds, count);
+  const double to_beat = seconds_to_beat(fastest_seen_to_fit(worlds, count), count);
   const std::vector<Layout*> candidates = by_speed(worlds, may_fit_whole);
   return std::count_if(candidates.begin(), candidates.end(), [&](const Layout* layout) {
     return !layout->executed && layout->seconds_per_token() < to_beat;
@@ -101,9 +100,11 @@ void execute_fastest(std::vector<Layouts>& worlds, std::size_t top, const Execut
   const std::vector<Layout*> candidates = by_speed(worlds, may_fit_whole);
   TriesLeft tries(std::min(top, candidates.size()));
   for (auto next = candidates.begin();;) {
-    const double to_beat = seconds_to_beat(worlds, top);
+    const std::vector<Layout*> fastest = fastest_seen_to_fit(worlds, top);
+    const double to_beat = seconds_to_beat(fastest, top);
+    const std::size_t lacking = std::max<std::size_t>(top - fastest.size(), 1);
     std::vector<Layout*> batch;
-    for (; next != candidates.end() && batch.size() < top; ++next) {
+    for (; next != candidates.end() && batch.size() < lacking; ++next) {
       if (!tries.allow(**next)) continue;
       if ((*next)->seconds_per_token() >= to_beat) break;
       tries.count(**next);

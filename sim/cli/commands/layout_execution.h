@@ -28,10 +28,10 @@ int64_t count_faster_untried(std::vector<estimator::Layouts>& worlds, std::size_
 /// Executes layouts whole, and keeps in them what it learns.
 using ExecuteLayouts = std::function<void(const std::vector<estimator::Layout*>& layouts)>;
 
-/// Executes the fastest of those that may fit, a few at a time, until `top` of them fit and no
-/// other is faster than these. What the allocator loses is not exact in a composed layout, so all
-/// whose allocated bytes fit may; of those that may but are not composed to fit, only so many are
-/// tried, and the others are left out.
+/// Executes the fastest of those that may fit, at a time as many as are lacking, until `top` of
+/// them fit and no other is faster than these. What the allocator loses is not exact in a composed
+/// layout, so all whose allocated bytes fit may; of those that may but are not composed to fit,
+/// only so many are tried, and the others are left out.
 void execute_fastest(std::vector<estimator::Layouts>& worlds,
                      std::size_t top,
                      const ExecuteLayouts& execute);

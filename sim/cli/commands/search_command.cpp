@@ -296,7 +296,8 @@ ExitCode run_search(const SearchOptions& options,
   // A part and a sample are of all layouts.
   const ComposeOptions how{.part = part.value_or(Part{}),
                            .best = top_of(options),
-                           .all = options.all || part || !options.check.empty()};
+                           .all = options.all || part || !options.check.empty(),
+                           .all_times = !options.check.empty()};
   LayoutComposer(options.job, environment).compose(worlds, how, search);
   if (search.interrupted && (part || search.layouts_composed == 0)) {
     throw UserError({"interrupted", "", ""}, ExitCode::kInterrupted);

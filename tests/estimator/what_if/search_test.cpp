@@ -299,7 +299,7 @@ Layout found_like(double seconds, int64_t free_gib, int64_t nodes) {
   Layout layout{.edits = {{"parallelism.tensor", 1}, {"training.micro_batch_size", 2}},
                 .plan = resolve_plan(spec),
                 .composed = ComposedPlan{.outcome = Fit::kFits, .headroom_bytes = free_gib * kGiB}};
-  layout.composed->time.iteration_seconds = seconds;
+  layout.composed->time.emplace().iteration_seconds = seconds;
   return layout;
 }
 

@@ -22,7 +22,7 @@ Layout layout(double seconds, Fit composed) {
   static const estimator::Plan plan = resolve_plan(spec);
   Layout one{.edits = {}, .plan = plan};
   one.composed = estimator::ComposedPlan{.outcome = composed, .may_fit = true};
-  one.composed->time.iteration_seconds = seconds;
+  one.composed->time.emplace().iteration_seconds = seconds;
   return one;
 }
 
@@ -44,7 +44,7 @@ class LayoutExecutionTest : public testing::Test {
         one->executed = estimator::ExecutedLayout{
             .outcome =
                 one->composed->outcome == Fit::kFits && !all_fail_ ? Fit::kFits : Fit::kDoesNotFit,
-            .iteration_seconds = one->composed->time.iteration_seconds + slower_};
+            .iteration_seconds = one->composed->time->iteration_seconds + slower_};
       }
     });
   }
@@ -96,6 +96,14 @@ TEST_F(LayoutExecutionTest, ExecutesWhatIsFasterThanTheFastestTurnsOutToBe) {
   execute(1);
   EXPECT_EQ(executed_, 2);
   EXPECT_EQ(best(1), std::vector<double>{2.5});
+}
+
+TEST_F(LayoutExecutionTest, ExecutesAsManyAsAreLackingAfterOnesThatFail) {
+  add(worlds_, 1, Fit::kTooClose);
+  add(worlds_, 9, Fit::kFits);
+  execute(3);
+  EXPECT_EQ(executed_, 4);
+  EXPECT_EQ(best(3), (std::vector<double>{2, 3, 4}));
 }
 
 TEST_F(LayoutExecutionTest, EndsWhereAllFail) {
