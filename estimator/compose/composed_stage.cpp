@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "estimator/plan/frameworks.h"
 #include "estimator/schedule/pipeline_schedule.h"
 
 namespace estimator {
@@ -15,6 +16,7 @@ namespace {
 constexpr std::size_t kSmall = 0, kLarge = 1;
 
 constexpr const char* kBuildPhase = "build_model";
+constexpr const char* kForwardBackward = ".forward_backward";
 
 /// What the data ranks share of the lasting state in a phase. The optimizer's own is made in its
 /// first step.
@@ -38,6 +40,9 @@ bool has_uneven_chunks(const StageWish& wish) {
 
 /// Of the bytes of activations in flight, and of one more layer: more is noise of the pieces.
 constexpr double kMostLost = 0.06;
+
+/// Two peaks of pieces are taken to be the same, but for the allocator's blocks.
+constexpr double kSamePeak = 0.001;
 
 std::size_t size_of(const PieceRun& run) {
   return run.layers == kPieceLayers[kSmall] ? kSmall : kLarge;
@@ -137,10 +142,25 @@ StageTime at_speed(const StageTime& usual, const StageTime& slow, double speed) 
   return stage;
 }
 
+double StageWish::all_layers() const {
+  return static_cast<double>(std::accumulate(layers.begin(), layers.end(), int64_t{0}));
+}
+
+double StageWish::layers_of_chunk() const {
+  return all_layers() / static_cast<double>(layers.size());
+}
+
 bool StageWish::operator<(const StageWish& other) const {
-  return std::tie(place, chunks, layers, in_flight, overlaps_reduction) <
-         std::tie(
-             other.place, other.chunks, other.layers, other.in_flight, other.overlaps_reduction);
+  const auto all = [](const StageWish& wish) {
+    return std::tie(wish.place,
+                    wish.chunks,
+                    wish.layers,
+                    wish.in_flight,
+                    wish.stage,
+                    wish.micro_batches,
+                    wish.overlaps_reduction);
+  };
+  return all(*this) < all(other);
 }
 
 PieceSet::PieceSet(std::vector<ExecutedPiece> pieces) : pieces_(std::move(pieces)) {
@@ -236,40 +256,138 @@ double PieceSet::lost_bytes(const OfSizes& samples,
                       growth.lost_beyond * beyond + growth.lost_in_flight * layers_in_flight);
 }
 
-StageMemory PieceSet::memory(const Plan& plan, const StageWish& wish) const {
-  const OfSizes& samples = samples_.at(wish.place);
-  const auto& [small, large] = samples;
-  const auto layers =
-      static_cast<double>(std::accumulate(wish.layers.begin(), wish.layers.end(), int64_t{0}));
-  const double of_chunk = layers / static_cast<double>(wish.layers.size());
-  const auto in_flight = static_cast<double>(wish.in_flight);
+/// The bytes of a message from a stage to the next, which are those of a chunk's input.
+double PieceSet::input_bytes() const {
+  for (const CollectiveRecord& record : piece(StagePlace::kMiddle, kSmall).profile.collectives) {
+    const bool is_sent = record.call.kind == CollectiveKind::kSend &&
+                         record.call.group == GroupKind::kPipeline &&
+                         record.direction == Direction::kForward;
+    if (is_sent) return static_cast<double>(record.call.bytes);
+  }
+  return 0;
+}
+
+std::vector<double> PieceSet::forward_bytes(const StageWish& wish, const Growth& growth) const {
+  std::vector<double> bytes;
+  for (const int64_t layers : wish.layers) {
+    bytes.push_back(growth.slope(static_cast<double>(layers)));
+  }
+  if (wish.place == StagePlace::kFirst) bytes.front() += growth.first_in_flight;
+  return bytes;
+}
+
+/// Beside activations, the last input of a chunk with its gradient, and the last output. The input
+/// of the model's first chunk are tokens.
+HeldBytes PieceSet::held_bytes(const Plan& plan,
+                               const StageWish& wish,
+                               const Growth& growth) const {
+  HeldBytes bytes{.of_forward = forward_bytes(wish, growth),
+                  .of_ended = std::vector<double>(wish.layers.size())};
+  if (!traits_of(plan.training.framework).schedule_variables) return bytes;
+  bytes.of_pair = input_bytes();
+  const auto first = bytes.of_ended.begin() + (wish.place == StagePlace::kFirst ? 1 : 0);
+  std::fill(first, bytes.of_ended.end(), 2 * bytes.of_pair);
+  return bytes;
+}
+
+double PieceSet::most_in_flight(const Plan& plan,
+                                const StageWish& wish,
+                                std::size_t phase,
+                                std::optional<int64_t> of_chunk) const {
+  const Growth& growth = growth_[phase];
+  if (wish.layers.size() == 1) {
+    return static_cast<double>(wish.in_flight) * forward_bytes(wish, growth).front();
+  }
+  const bool has_forwards = pieces_.front().profile.phases[phase].name.ends_with(kForwardBackward);
+  if (!has_forwards) return 0;
+  return most_held_bytes(schedule_shape(plan),
+                         wish.stage,
+                         wish.micro_batches,
+                         held_bytes(plan, wish, growth),
+                         of_chunk);
+}
+
+bool PieceSet::builds(std::size_t phase) const {
+  return pieces_.front().profile.phases[phase].name == kBuildPhase;
+}
+
+/// What a layer of the first stage adds to its peak with as many forwards in flight as the piece,
+/// and to each of these: layers are those of the middle.
+PieceSet::LayerBytes PieceSet::layer_bytes_of_first(std::size_t phase) const {
+  const Sample& first = samples_.at(StagePlace::kFirst)[kSmall];
+  const auto& [small, large] = samples_.at(StagePlace::kMiddle);
+  const double more_layers = large.layers - small.layers;
+  const auto& in_flight = growth_[phase].in_flight;
+  LayerBytes bytes{.of_forward = (in_flight[kLarge] - in_flight[kSmall]) / more_layers};
+  bytes.all = (large.phases[phase].peak - small.phases[phase].peak) / more_layers +
+              bytes.of_forward * (first.in_flight - small.in_flight);
+  return bytes;
+}
+
+/// The peak of the first stage is in the backward of its layers, or in that of its embedding, when
+/// the chunk's layers have freed what they held of this forward. It is the embedding's in the small
+/// piece if that one needs more than its layers do.
+double PieceSet::peak_of_first(const Plan& plan, const StageWish& wish, std::size_t phase) const {
+  const auto& [small, large] = samples_.at(StagePlace::kFirst);
+  const LayerBytes of_layer = layer_bytes_of_first(phase);
+  const auto at = [&](const Sample& sample) {
+    return sample.phases[phase].peak + of_layer.all * (wish.all_layers() - sample.layers);
+  };
+  const double of_layers = at(large) + most_in_flight(plan, wish, phase);
+  if (at(small) < (1 + kSamePeak) * at(large)) return of_layers;
+  const double freed =
+      of_layer.of_forward * (static_cast<double>(wish.layers.front()) - small.layers);
+  return std::max(of_layers, at(small) - freed + most_in_flight(plan, wish, phase, 0));
+}
+
+/// With the forwards in flight of the piece and of the stage. The last stage's peak is that of the
+/// loss, in the backward of its last chunk.
+double PieceSet::peak_in_flight(const Plan& plan, const StageWish& wish, std::size_t phase) const {
+  if (wish.place == StagePlace::kFirst) return peak_of_first(plan, wish, phase);
+  const auto& [small, large] = samples_.at(wish.place);
+  const bool is_last = wish.place == StagePlace::kLast;
+  return line_at(small.phases[phase].peak, large.phases[phase].peak, wish.all_layers()) +
+         most_in_flight(plan,
+                        wish,
+                        phase,
+                        is_last ? std::optional(std::ssize(wish.layers) - 1) : std::nullopt);
+}
+
+/// While they are built, the weights of one chunk exist twice.
+double PieceSet::allocated_bytes(const Plan& plan, const StageWish& wish, std::size_t phase) const {
+  const auto& [small, large] = samples_.at(wish.place);
+  const PhaseSample &few = small.phases[phase], &many = large.phases[phase];
+  const double layers = wish.all_layers(), of_chunk = wish.layers_of_chunk();
   const double share = static_cast<double>(pieces_.front().run.plan.replicas()) /
                        static_cast<double>(plan.replicas());
-  // Only the first of a stage's chunks has the embedding.
-  const double of_first =
-      wish.place == StagePlace::kFirst
-          ? in_flight / static_cast<double>(wish.layers.size()) - small.in_flight
-          : 0;
-  StageMemory memory;
-  for (std::size_t p = 0; p < growth_.size(); ++p) {
-    const PhaseSample &few = small.phases[p], &many = large.phases[p];
-    const bool builds = pieces_.front().profile.phases[p].name == kBuildPhase;
-    const double beside =
-        builds ? line_at(few.after, many.after, layers) - line_at(few.after, many.after, of_chunk)
-               : 0;
-    const double bytes = beside + line_at(few.peak, many.peak, builds ? of_chunk : layers) +
-                         line_at(few.shared, many.shared, layers) * (share - 1) +
-                         growth_[p].slope(of_chunk) * in_flight -
-                         growth_[p].slope(layers) * small.in_flight +
-                         of_first * growth_[p].first_in_flight;
-    const double lost = lost_bytes(samples, p, of_chunk, of_chunk * in_flight);
-    memory.allocated_bytes = std::max<int64_t>(memory.allocated_bytes, std::llround(bytes));
-    memory.reserved_bytes = std::max<int64_t>(memory.reserved_bytes, std::llround(bytes + lost));
+  const double shared = line_at(few.shared, many.shared, layers) * (share - 1);
+  if (builds(phase)) {
+    return shared + line_at(few.peak, many.peak, of_chunk) +
+           line_at(few.after, many.after, layers) - line_at(few.after, many.after, of_chunk);
+  }
+  const Growth& growth = growth_[phase];
+  const double of_first = wish.place == StagePlace::kFirst ? growth.first_in_flight : 0;
+  return shared + peak_in_flight(plan, wish, phase) -
+         small.in_flight * (growth.slope(layers) + of_first);
+}
+
+double PieceSet::lost_of_stage(const StageWish& wish, std::size_t phase) const {
+  const double of_chunk = wish.layers_of_chunk();
+  return lost_bytes(
+      samples_.at(wish.place), phase, of_chunk, of_chunk * static_cast<double>(wish.in_flight));
+}
+
+StageMemory PieceSet::memory(const Plan& plan, const StageWish& wish) const {
+  double allocated = 0, reserved = 0;
+  for (std::size_t phase = 0; phase < growth_.size(); ++phase) {
+    const double of_phase = allocated_bytes(plan, wish, phase);
+    allocated = std::max(allocated, of_phase);
+    reserved = std::max(reserved, of_phase + lost_of_stage(wish, phase));
   }
   const double off = has_uneven_chunks(wish) ? kMostOffOfUneven : 0;
-  memory.least_allocated_bytes =
-      std::llround((1 - off) * static_cast<double>(memory.allocated_bytes));
-  return memory;
+  return {.allocated_bytes = std::llround(allocated),
+          .least_allocated_bytes = std::llround((1 - off) * std::round(allocated)),
+          .reserved_bytes = std::llround(reserved)};
 }
 
 StageTime PricedPieces::time(const StageWish& wish) const {
@@ -304,6 +422,8 @@ std::vector<StageWish> stage_wishes(const Plan& plan) {
     StageWish wish{.place = place_of(stage, shape.stages),
                    .layers = plan.layers_of_chunks(stage),
                    .in_flight = forwards_in_flight(shape, stage),
+                   .stage = shape.chunks > 1 ? stage : 0,
+                   .micro_batches = shape.chunks > 1 ? micro_batches_to_execute(shape, stage) : 0,
                    .overlaps_reduction = plan.parallelism.overlap_grad_reduce};
     for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
       wish.chunks.push_back(place_of(virtual_stage(shape, stage, chunk), shape.virtual_stages()));

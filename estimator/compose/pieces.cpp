@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kStages = 4;
 constexpr int64_t kStagesOfOthers = 2;  ///< of another first stage, with fewer in flight
-constexpr int64_t kMicroBatches = 8;    ///< more than are in flight
+constexpr int64_t kMicroBatches = 8;    ///< more than are in flight; a single stage has its own
 
 /// PyTorch's DistributedDataParallel makes buckets only where there is somebody to reduce with.
 bool lacks_reducer_buckets(const Plan& plan) {
@@ -48,6 +48,11 @@ int64_t data_ranks_of_pieces(const Plan& plan, int64_t stages) {
     const bool fills_machines = ranks * data % plan.cluster.gpus_per_node == 0;
     if (fills_machines && repeats_experts(plan, data)) return data;
   }
+}
+
+/// Gradients are added up from the second one on.
+int64_t micro_batches_of_pieces(const Plan& plan, int64_t stages) {
+  return stages == 1 ? std::min(kMicroBatches, plan.micro_batches()) : kMicroBatches;
 }
 
 /// Of `parallelism`, what follows anew in a plan with other stages.
@@ -93,7 +98,8 @@ Plan piece_plan(const Plan& plan, int64_t stages, int64_t layers) {
   if (world % plan.cluster.gpus_per_node != 0) cluster["gpus_per_node"] = world;
   cluster["nodes"] = world / cluster["gpus_per_node"].get<int64_t>();
   tree["training"].erase("gradient_accumulation_steps");
-  tree["training"]["global_batch_size"] = kMicroBatches * data * plan.training.micro_batch_size;
+  tree["training"]["global_batch_size"] =
+      micro_batches_of_pieces(plan, stages) * data * plan.training.micro_batch_size;
   return resolve_plan(tree, {.origin = "a piece of the plan"});
 }
 
@@ -154,6 +160,7 @@ std::string family_of(const Plan& plan) {
   if (!data_ranks_change_pieces(plan)) parallelism.erase("data");
   seen["training"].erase("global_batch_size");
   seen["training"].erase("gradient_accumulation_steps");
+  seen["micro_batches"] = micro_batches_of_pieces(plan, plan.parallelism.pipeline);
   seen.erase("cluster");
   return seen.dump();
 }

@@ -3,7 +3,8 @@
 // Layouts that differ only in their pipeline, in their data ranks and in the global batch run the
 // same layers: they are one family. Of each family a few small stages are executed: the first, the
 // last and two middle ones of a pipeline of four, each with few and with more layers, and the first
-// one of a pipeline of two. (Of layouts without a pipeline the one stage is executed as it is.)
+// one of a pipeline of two. (Of layouts without a pipeline the one stage is executed as it is, with
+// its own micro-batches up to eight.)
 // What a stage with any other number of layers and of micro-batches in flight holds, and how long
 // it takes, follows from these (composed_stage.h).
 #pragma once

@@ -95,24 +95,31 @@ TEST(ComposedStage, SharesTheOptimizerAmongMoreDataRanks) {
   EXPECT_EQ(pieces().memory(plan, wish).allocated_bytes, 241 - 45);
 }
 
+/// The second of four stages with two chunks of so many layers.
+StageMemory memory_of_two_chunks(const std::vector<int64_t>& layers) {
+  const Plan plan = piece_base({{"parallelism", {{"virtual_stages", 2}}}});
+  return pieces().memory(plan,
+                         {.place = StagePlace::kMiddle,
+                          .chunks = {StagePlace::kMiddle, StagePlace::kMiddle},
+                          .layers = layers,
+                          .in_flight = 9,
+                          .stage = 1,
+                          .micro_batches = 16});
+}
+
 TEST(ComposedStage, HoldsChunksNotStagesInFlightWithVirtualStages) {
-  const StageWish wish{.place = StagePlace::kMiddle,
-                       .chunks = {StagePlace::kMiddle, StagePlace::kMiddle},
-                       .layers = {3, 3},
-                       .in_flight = 7};
-  // 100 + 10 x 6 + 7 x (3 + 2 x 3)
-  EXPECT_EQ(pieces().memory(piece_base(), wish).allocated_bytes, 223);
+  // 100 + 10 x 6 + 9 x (3 + 2 x 3)
+  EXPECT_EQ(memory_of_two_chunks({3, 3}).allocated_bytes, 241);
+}
+
+TEST(ComposedStage, HoldsMostOfTheFirstChunkInFlight) {
+  // 100 + 10 x 6 + 8 x (3 + 2 x 4) + 3 + 2 x 2
+  EXPECT_EQ(memory_of_two_chunks({4, 2}).allocated_bytes, 255);
 }
 
 TEST(ComposedStage, MayNeedLessWhereItsChunksDiffer) {
-  const auto memory = [&](const std::vector<int64_t>& layers) {
-    return pieces().memory(piece_base(),
-                           {.place = StagePlace::kMiddle, .layers = layers, .in_flight = 100});
-  };
-  EXPECT_EQ(memory({3, 3}).least_allocated_bytes, memory({3, 3}).allocated_bytes);
-  // 100 + 10 x 6 + 100 x (3 + 2 x 3), and 2 % less
-  EXPECT_EQ(memory({4, 2}).allocated_bytes, 1060);
-  EXPECT_EQ(memory({4, 2}).least_allocated_bytes, 1039);
+  EXPECT_EQ(memory_of_two_chunks({3, 3}).least_allocated_bytes, 241);
+  EXPECT_EQ(memory_of_two_chunks({4, 2}).least_allocated_bytes, 250);  // 2 % less
 }
 
 TEST(ComposedStage, HoldsTheWeightsOfOneChunkTwiceWhileItIsBuilt) {
