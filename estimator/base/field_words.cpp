@@ -23,10 +23,15 @@ std::string as_word(std::string_view typed) {
   return word;
 }
 
+/// A pattern may have a * at its beginning and at its end.
 bool matches(std::string_view word, std::string_view pattern) {
-  if (!pattern.ends_with('*')) return word == pattern;
-  pattern.remove_suffix(1);
-  return word.starts_with(pattern);
+  const bool begins_open = pattern.starts_with('*');
+  if (begins_open) pattern.remove_prefix(1);
+  const bool ends_open = pattern.ends_with('*');
+  if (ends_open) pattern.remove_suffix(1);
+  if (begins_open && ends_open) return word.find(pattern) != word.npos;
+  if (begins_open) return word.ends_with(pattern);
+  return ends_open ? word.starts_with(pattern) : word == pattern;
 }
 
 }  // namespace

@@ -11,13 +11,13 @@
 namespace estimator {
 
 struct FieldWord {
-  std::vector<std::string> words;  ///< "fp8*" stands for all that begins with "fp8"
+  std::vector<std::string> words;  ///< "fp8*" begins with "fp8", "*-fp8" ends with it
   std::string what;                ///< why there is no such word here
   std::string instead;             ///< the way out
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, FieldWord& word) {
-  visit("words", word.words, "spellings; a star at the end stands for any ending");
+  visit("words", word.words, "spellings; a star at the begin or the end stands for any letters");
   visit("what", word.what, "why there is no such word here");
   visit("instead", word.instead, "the way out");
 }

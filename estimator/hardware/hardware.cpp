@@ -18,9 +18,9 @@ extern const std::string_view links_json;
 namespace estimator {
 namespace {
 
-/// "H100 80GB HBM3" of "NVIDIA H100 80GB HBM3".
+/// "H100 80GB HBM3" of "NVIDIA H100 80GB HBM3", "H100" of "DGX-H100".
 std::string_view without_vendor(std::string_view name) {
-  for (const std::string_view vendor : {"NVIDIA ", "Tesla "}) {
+  for (const std::string_view vendor : {"NVIDIA ", "Tesla ", "GeForce ", "DGX ", "HGX "}) {
     if (name.size() > vendor.size() && same_name(name.substr(0, vendor.size()), vendor)) {
       name.remove_prefix(vendor.size());
     }
@@ -28,11 +28,13 @@ std::string_view without_vendor(std::string_view name) {
   return name;
 }
 
-/// "h100-sxm-80" of "h100-sxm5-80gb": without the generation of the socket and the unit.
+/// "h100-sxm-80" of "h100-sxm5-80gb": without the generation of the socket and the unit. "gb200" of
+/// "gb200-nvl72": without the rack that it always stands in.
 std::string without_generations(std::string_view name) {
   static const std::regex socket("(sxm)[2-6]", std::regex::icase),
-      unit("([0-9]) ?gb$", std::regex::icase);
-  return std::regex_replace(std::regex_replace(std::string(name), socket, "$1"), unit, "$1");
+      unit("([0-9]) ?gb?$", std::regex::icase), rack("(gb[23]00)[-_ ]?nvl72$", std::regex::icase);
+  const std::string of_socket = std::regex_replace(std::string(name), socket, "$1");
+  return std::regex_replace(std::regex_replace(of_socket, unit, "$1"), rack, "$1");
 }
 
 std::optional<double> rate(const PeakFlops& peak, Dtype dtype) {

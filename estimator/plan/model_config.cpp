@@ -19,10 +19,23 @@ std::vector<ModelPreset> read_presets() {
   return presets;
 }
 
-/// Drops one word for what has been trained further, with the same shape.
+/// Drops one word for what has been trained further, with the same shape, or for the version of a
+/// family whose versions of this name have one shape: Mixtral 0.1, DeepSeek-V3 of March 2025, R1 of
+/// May 2025, Mistral's models of July and November 2024 and January 2025, Qwen3 of July 2025.
 bool drop_suffix(std::string_view& name) {
-  constexpr std::array<std::string_view, 7> kSuffixes = {
-      "-instruct", "-chat", "-base", "-hf", "-it", "-thinking", "-2507"};
+  constexpr std::string_view kSuffixes[] = {"-instruct",
+                                            "-chat",
+                                            "-base",
+                                            "-hf",
+                                            "-it",
+                                            "-thinking",
+                                            "-v0.1",
+                                            "-0324",
+                                            "-0528",
+                                            "-2407",
+                                            "-2411",
+                                            "-2501",
+                                            "-2507"};
   for (const std::string_view suffix : kSuffixes) {
     const bool has_it =
         name.size() > suffix.size() && same_name(name.substr(name.size() - suffix.size()), suffix);

@@ -31,7 +31,9 @@ std::vector<std::string> preset_names() {
 std::string help_for_unknown_model(const std::string& name) {
   std::string help = suggestion(bare_model_name(name), preset_names(), "see `onerank list models`");
   const bool may_be_read = name.find('/') != name.npos && find_field_word(name) == nullptr;
-  return may_be_read ? help + "; its config.json can be given as a file" : help;
+  if (!may_be_read) return help;
+  if (help.ends_with('?')) help += " If not";
+  return help + ", its config.json can be given as a file";
 }
 
 void read_preset(const Json& json, Plan& plan, const std::string& path, FieldReader& reader) {

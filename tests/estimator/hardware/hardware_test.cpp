@@ -60,6 +60,28 @@ TEST(Gpus, PricesArePositiveAndSayWhereTheyAreFrom) {
   }
 }
 
+TEST(Gpus, AreFoundAsPeopleWriteThem) {
+  for (const auto& [name, id] : {std::pair{"RTX 4090", "rtx4090"},
+                                 std::pair{"4090", "rtx4090"},
+                                 std::pair{"GeForce RTX 3090", "rtx3090"},
+                                 std::pair{"A100-80G", "a100-sxm-80"},
+                                 std::pair{"GB200-NVL72", "gb200"},
+                                 std::pair{"gb300nvl72", "gb300"}}) {
+    ASSERT_NE(find_gpu(name), nullptr) << name;
+    EXPECT_EQ(find_gpu(name)->id, id) << name;
+  }
+  EXPECT_EQ(find_gpu("NVIDIA H100 80GB HBM3 MIG 1g.10gb"), nullptr);
+}
+
+// NVIDIA A800 data sheet: 400 GB/s of NVLink in both directions, where the A100 has 600 GB/s.
+TEST(Links, OfTheA800AreTwoThirdsOfTheA100s) {
+  ASSERT_NE(find_link("nvlink3-a800"), nullptr);
+  EXPECT_NEAR(find_link("nvlink3-a800")->nominal_bytes_per_second * 3,
+              find_link("nvlink3")->nominal_bytes_per_second * 2,
+              1);
+  EXPECT_NE(gpu_help("NVIDIA A800-SXM4-80GB").find("nvlink3-a800"), std::string::npos);
+}
+
 // NVIDIA H100 data sheet: 989 TFLOPS bf16 dense, 3.35 TB/s; 80 GB of which CUDA reports 79.19 GiB.
 TEST(Gpus, H100IsTheDataSheets) {
   for (const char* name : {"NVIDIA H100 80GB HBM3",
@@ -67,6 +89,9 @@ TEST(Gpus, H100IsTheDataSheets) {
                            "H100 SXM",
                            "nvidia h100",
                            "h100-sxm5-80gb",
+                           "h100-80g",
+                           "dgx-h100",
+                           "HGX H100",
                            "H100 SXM5"}) {
     ASSERT_NE(find_gpu(name), nullptr) << name;
     EXPECT_EQ(find_gpu(name)->id, "h100-sxm") << name;

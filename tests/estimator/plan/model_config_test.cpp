@@ -122,11 +122,18 @@ TEST(ModelPresets, AreFoundByNamesOfAHub) {
         std::pair{"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
         std::pair{"Qwen/Qwen3-235B-A22B-Thinking-2507", "qwen3-235b-a22b"},
         std::pair{"Qwen/Qwen2-0.5B", "qwen2.5-0.5b"},
+        std::pair{"deepseek-ai/DeepSeek-V3-0324", "deepseek-v3"},
+        std::pair{"deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"},
+        std::pair{"mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"},
+        std::pair{"mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo-12b"},
         std::pair{"google/gemma-2b-it", "gemma-2b"}}) {
     const ModelPreset* found = find_model_preset(name);
     ASSERT_NE(found, nullptr) << name;
     EXPECT_EQ(found->name, preset);
   }
+  // Other shapes: a larger vocabulary, norms after attention and MLP.
+  EXPECT_EQ(find_model_preset("mistralai/Mistral-7B-v0.3"), nullptr);
+  EXPECT_EQ(find_model_preset("THUDM/GLM-4-9B-0414"), nullptr);
   EXPECT_EQ(find_model_preset("Qwen/Qwen"), nullptr);
   EXPECT_EQ(find_model_preset("-instruct"), nullptr);
 }
