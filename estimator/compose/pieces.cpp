@@ -166,7 +166,9 @@ std::string family_of(const Plan& plan) {
 }
 
 std::string obstacle_to_composition(const Plan& plan) {
-  if (!plan.model.dense_layers_first()) return "its layers are not all alike";
+  const ModelConfig& model = plan.model;
+  const bool alike = model.has_equal_attention() && model.dense_layers_first();
+  if (!alike) return "its layers are not all alike";
   if (plan.parallelism.pipeline_schedule != ScheduleKind::kOneForwardOneBackward) {
     return "its schedule is not 1f1b";
   }

@@ -72,12 +72,12 @@ double unlisted_flops(const Plan& plan, const LayerFlops& forward, bool experts)
   const ModelConfig& m = plan.model;
   const int64_t queries = m.num_attention_heads * m.kv_channels;
   const int64_t keys = m.num_query_groups * m.kv_channels;
-  const bool qkv_bias = m.add_bias_linear || m.add_qkv_bias;
+  const bool qkv_bias = m.has_qkv_bias();
   const int64_t matrices = is_gated(m.activation) ? 3 : 2;
   std::vector<Product> products = {
-      {queries, qkv_bias}, {keys, qkv_bias}, {keys, qkv_bias}, {queries, m.add_bias_linear}};
+      {queries, qkv_bias}, {keys, qkv_bias}, {keys, qkv_bias}, {queries, m.has_projection_bias()}};
   const int64_t width = experts ? m.moe_shared_expert_intermediate_size : m.ffn_hidden_size;
-  if (width > 0) products.insert(products.end(), matrices, {width, m.add_bias_linear});
+  if (width > 0) products.insert(products.end(), matrices, {width, m.has_mlp_bias()});
   int64_t columns = experts ? m.moe_router_topk * m.moe_ffn_hidden_size * matrices : 0;
   int64_t number = 0;
   for (const Product& product : products) {

@@ -103,6 +103,14 @@ Attention usual_attention(const Plan& plan) {
                                                             : Attention::kUnfused;
 }
 
+bool makes_window_mask(const Plan& plan) {
+  const int64_t window = plan.model.sliding_window;
+  const FrameworkTraits& framework = traits_of(plan.training.framework);
+  if (window == 0 || !framework.window_masks) return false;
+  const int64_t longest_without = framework.reads_mask ? window - 1 : window;
+  return plan.sequence_length() > longest_without;
+}
+
 bool writes_score_gradient(const Plan& plan) {
   const double capability = compute_capability(plan);
   return plan.training.deterministic_mode && plan.training.attention == Attention::kFused &&

@@ -24,6 +24,11 @@ struct FlashObstacle {
 };
 std::optional<FlashObstacle> find_flash_obstacle(const Plan& plan);
 
+/// Whether layers with a window attend by a mask, where the sequence is longer than the window.
+/// transformers makes one for a sequence that is as long, too (_ignore_causal_mask_sdpa in
+/// masking_utils.py of 4.57).
+bool makes_window_mask(const Plan& plan);
+
 /// Whether the backward of cuDNN's kernel writes the gradient of all attention scores. It does when
 /// it must be deterministic on Hopper, before version 9.25 (NVIDIA/cudnn-frontend pull request
 /// 398).

@@ -25,19 +25,27 @@ class StageParameters {
   /// The rows of the embedding or of the output layer.
   void add_words() { add(plan_.padded_vocab_size() / tensor() * model_.hidden_size, false); }
 
+  void add_output_bias() { add(plan_.padded_vocab_size() / tensor(), false); }
+
   void add_norm(int64_t width) {
-    add(width, false);
-    if (model_.normalization == Normalization::kLayerNorm) add(width, false);
+    if (model_.norms_have_weights()) add(width, false);
+    if (model_.norms_have_biases()) add(width, false);
+  }
+
+  /// Those before and after attention, or before and after the MLP.
+  void add_norms_of_half() {
+    if (model_.has_norms_before()) add_norm(model_.hidden_size);
+    if (model_.has_norms_after()) add_norm(model_.hidden_size);
   }
 
   void add_layer(int64_t layer) {
-    add_norm(model_.hidden_size);
+    add_norms_of_half();
     if (model_.multi_latent_attention) {
       add_latent_attention();
     } else {
       add_attention();
     }
-    if (!model_.tied_layernorm) add_norm(model_.hidden_size);
+    if (!model_.tied_layernorm) add_norms_of_half();
     if (model_.has_experts_in(layer)) {
       add_experts();
     } else {
@@ -67,11 +75,12 @@ class StageParameters {
     const int64_t query = model_.num_attention_heads * model_.kv_channels;
     const int64_t packed = query + 2 * model_.num_query_groups * model_.kv_channels;
     add_matrix(packed / tensor() * model_.hidden_size);
-    add_bias(packed / tensor(), model_.add_bias_linear || model_.add_qkv_bias);
+    add_bias(packed / tensor(), model_.has_qkv_bias());
     add_matrix(query / tensor() * model_.hidden_size);
-    add_bias(model_.hidden_size, model_.add_bias_linear);
+    add_bias(model_.hidden_size, model_.has_projection_bias());
     if (!model_.qk_layernorm) return;
-    for (int norm = 0; norm < 2; ++norm) add_norm(model_.kv_channels);
+    add_norm(model_.query_norm_width());
+    add_norm(model_.key_norm_width());
   }
 
   /// Each tensor rank has the whole down projections.
@@ -79,7 +88,7 @@ class StageParameters {
     const int64_t heads = model_.num_attention_heads / tensor();
     const int64_t query_inputs = model_.q_lora_rank > 0 ? model_.q_lora_rank : model_.hidden_size;
     add_matrix(heads * model_.v_head_dim * model_.hidden_size);
-    add_bias(model_.hidden_size, model_.add_bias_linear);
+    add_bias(model_.hidden_size, model_.has_projection_bias());
     if (model_.q_lora_rank > 0) add_latent(model_.q_lora_rank, model_.q_lora_rank);
     add_matrix(query_inputs * heads * model_.key_width());
     add_latent(model_.kv_lora_rank + model_.qk_pos_emb_head_dim, model_.kv_lora_rank);
@@ -95,9 +104,9 @@ class StageParameters {
 
   void add_mlp(int64_t width) {
     add_matrix(first_width(width) / tensor() * model_.hidden_size);
-    add_bias(first_width(width) / tensor(), model_.add_bias_linear);
+    add_bias(first_width(width) / tensor(), model_.has_mlp_bias());
     add_matrix(width / tensor() * model_.hidden_size);
-    add_bias(model_.hidden_size, model_.add_bias_linear);
+    add_bias(model_.hidden_size, model_.has_mlp_bias());
   }
 
   void add_experts() {
@@ -122,6 +131,7 @@ class StageParameters {
 void add_output(const Plan& plan, bool has_embedding, bool is_first, StageParameters& parameters) {
   const bool is_the_embedding = plan.model.tie_embeddings && has_embedding && is_first;
   if (!is_the_embedding) parameters.add_words();
+  if (plan.model.add_output_bias) parameters.add_output_bias();
 }
 
 /// Bytes of fp32 weights, which bf16 needs beside its own, and of moments.

@@ -44,7 +44,7 @@ void check_model(Rules& rules) {
       "a token goes to more experts than there are",
       fmt::format("model.moe_router_topk = {}, num_experts = {}", m.moe_router_topk, m.num_experts),
       fmt::format("use at most {}", m.num_experts));
-  rules.require(!m.add_bias_linear,
+  rules.require(!m.has_mlp_bias(),
                 "experts with biases are not supported yet",
                 "model.add_bias_linear with model.num_experts",
                 "add --disable-bias-linear");

@@ -221,7 +221,10 @@ FrameworkTraits transformers_models() {
           .data_parallel_only = true,
           .stage_outputs = StageOutputs::kKept,
           .loss_buffers = LossBuffers::kTorch,
-          .gradient_type = GradientType::kParameter};
+          .gradient_type = GradientType::kParameter,
+          .parallel_residual = true,
+          .layer_variants = true,
+          .window_masks = true};
 }
 
 FrameworkTraits transformers() {
@@ -322,6 +325,8 @@ FrameworkTraits plain() {
           .latent_attention = true,
           .multi_token_prediction = true,
           .parallel_residual = true,
+          .layer_variants = true,
+          .window_masks = true,
           .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators; over "
                     "tensor ranks Megatron-LM's cross-entropy",
                     "fp32 gradient buffer and fp32 master weights; ZeRO stages 2 and 3 are FSDP2"}};

@@ -128,6 +128,8 @@ struct FrameworkTraits {
   bool latent_attention = false;
   bool multi_token_prediction = false;
   bool parallel_residual = false;
+  bool layer_variants = false;
+  bool window_masks = false;
   bool asynchronous_linear = false;
   bool divides_saved_inputs = false;
   bool shared_query_groups = false;
@@ -314,6 +316,13 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("parallel_residual",
         traits.parallel_residual,
         "attention and MLP of a layer may read the same input, with one reduction for both");
+  visit("layer_variants",
+        traits.layer_variants,
+        "norms may be after attention and MLP, over all heads, or without parameters, and biases "
+        "in attention, MLP or output layer alone; logits may have a soft cap");
+  visit("window_masks",
+        traits.window_masks,
+        "attention in a window of the sequence reads a mask, by PyTorch's kernels");
   visit("asynchronous_linear",
         traits.asynchronous_linear,
         "linear layers can multiply their own part of the sequence while the rest is gathered");

@@ -33,9 +33,9 @@ void check_projections(Rules& rules) {
                             m.num_query_groups,
                             m.num_attention_heads),
                 "leave num_query_groups out");
-  rules.require(!m.add_qkv_bias,
+  rules.require(!m.add_qkv_bias && !m.add_attention_bias,
                 "multi-latent attention has no bias on query, key and value",
-                "model.add_qkv_bias",
+                "model.add_qkv_bias or add_attention_bias",
                 "leave it out");
 }
 

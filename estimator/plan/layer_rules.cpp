@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/subject_rules.h"
 
@@ -14,14 +16,116 @@ void check_parallel_residual(Rules& rules) {
                 "model.tied_layernorm without model.parallel_residual",
                 "add --parallel-residual, or leave out --tied-layernorm");
   if (!m.parallel_residual) return;
-  rules.require(traits_of(framework).parallel_residual,
-                "attention and MLP in parallel are not supported for this framework",
-                "model.parallel_residual, training.framework = " + to_string(framework),
-                "use training.framework = megatron-deepspeed (GPT-NeoX) or plain");
+  rules.require(
+      traits_of(framework).parallel_residual,
+      "attention and MLP in parallel are not supported for this framework",
+      "model.parallel_residual, training.framework = " + to_string(framework),
+      "use training.framework = megatron-deepspeed (GPT-NeoX), transformers, deepspeed or plain");
   rules.require(!m.has_experts(),
                 "attention and MLP in parallel do not work with experts yet",
                 fmt::format("model.parallel_residual, model.num_experts = {}", m.num_experts),
                 "leave out one of them");
+}
+
+struct Variant {
+  bool used;
+  const char* what;
+  const char* key;
+};
+
+/// What layers of transformers' models have, and those of other frameworks do not.
+void check_variants(Rules& rules) {
+  const ModelConfig& m = rules.plan().model;
+  const Framework framework = rules.plan().training.framework;
+  if (traits_of(framework).layer_variants) return;
+  const Variant variants[] = {
+      {m.has_norms_after(), "norms after attention and MLP", "norm_position"},
+      {m.norm_parameters != NormParameters::kAll, "norms without a bias", "norm_parameters"},
+      {m.qk_layernorm_whole, "norms over all heads", "qk_layernorm_whole"},
+      {m.add_attention_bias, "biases in attention alone", "add_attention_bias"},
+      {m.add_mlp_bias, "biases in the MLP alone", "add_mlp_bias"},
+      {m.add_output_bias, "biases of the output layer", "add_output_bias"},
+      {m.final_logit_softcapping > 0, "logits with a soft cap", "final_logit_softcapping"}};
+  for (const Variant& variant : variants) {
+    rules.require(
+        !variant.used,
+        fmt::format("{} are not supported for this framework", variant.what),
+        fmt::format("model.{}, training.framework = {}", variant.key, to_string(framework)),
+        "use training.framework = transformers, deepspeed or plain");
+  }
+}
+
+void check_norms(Rules& rules) {
+  const ModelConfig& m = rules.plan().model;
+  rules.require(
+      m.norm_parameters == NormParameters::kAll || m.normalization == Normalization::kLayerNorm,
+      "an RMSNorm has no bias, and none without a weight is supported",
+      fmt::format("model.normalization = RMSNorm, norm_parameters = {}",
+                  to_string(m.norm_parameters)),
+      "leave norm_parameters out, or use --normalization LayerNorm");
+  rules.require(
+      !m.has_norms_after() || !m.parallel_residual,
+      "attention and MLP in parallel have norms before them alone",
+      fmt::format("model.parallel_residual, norm_position = {}", to_string(m.norm_position)),
+      "leave out one of them");
+  rules.require(m.qk_layernorm || !m.qk_layernorm_whole,
+                "the key says over what the norms of queries and keys are",
+                "model.qk_layernorm_whole without model.qk_layernorm",
+                "add --qk-layernorm, or leave it out");
+  const int64_t tensor = rules.plan().parallelism.tensor;
+  rules.require(!m.qk_layernorm_whole || tensor == 1,
+                "a norm over all heads does not work with heads on several tensor ranks yet",
+                fmt::format("model.qk_layernorm_whole, parallelism.tensor = {}", tensor),
+                "use a tensor parallel size of 1");
+}
+
+/// A number for each n-th layer, or one of 0 and 1 for each layer.
+void check_pattern(Rules& rules, const std::vector<int64_t>& freq, const char* key) {
+  const int64_t layers = rules.plan().model.num_layers;
+  const bool is_list =
+      static_cast<int64_t>(freq.size()) == layers &&
+      std::all_of(freq.begin(), freq.end(), [](int64_t layer) { return layer == 0 || layer == 1; });
+  rules.require(freq.size() == 1 || is_list,
+                "which layers are meant is not clear",
+                fmt::format("model.{} has {} numbers, num_layers = {}", key, freq.size(), layers),
+                "give one number n for each n-th layer, or a 0 or a 1 for each layer");
+}
+
+/// no_rope_freq of TransformerConfig in megatron/core/transformer/transformer_config.py.
+void check_layers_without_positions(Rules& rules) {
+  const ModelConfig& m = rules.plan().model;
+  check_pattern(rules, m.no_rope_freq, "no_rope_freq");
+  const bool has_positions =
+      m.position_embedding == PositionEmbedding::kRope && !m.multi_latent_attention;
+  rules.require(has_positions || m.no_rope_freq == ModelConfig().no_rope_freq,
+                "the key says which layers lack the rotary positions of the others",
+                "model.no_rope_freq, model.position_embedding = " + to_string(m.position_embedding),
+                "leave it out, or use --position-embedding-type rope without latent attention");
+}
+
+/// What a mask for a window does not work with; frameworks without masks have sequences that are
+/// not longer than the window.
+void check_window(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const int64_t window = plan.model.sliding_window;
+  check_pattern(rules, plan.model.window_attn_skip_freq, "window_attn_skip_freq");
+  if (window == 0 || plan.sequence_length() <= window) return;
+  const auto require = [&](bool holds, const std::string& where) {
+    rules.require(
+        holds,
+        "attention in a window that is shorter than the sequence is not supported here",
+        fmt::format("model.sliding_window = {}, training.sequence_length = {}, {}",
+                    window,
+                    plan.sequence_length(),
+                    where),
+        "use training.framework = transformers, deepspeed or plain, with one rank for a "
+        "sequence; or --sliding-window 0: attention to the whole sequence, which is slower");
+  };
+  const int64_t context = plan.parallelism.context;
+  require(traits_of(plan.training.framework).window_masks,
+          "training.framework = " + to_string(plan.training.framework.value()));
+  require(context == 1, fmt::format("parallelism.context = {}", context));
+  require(!plan.model.multi_latent_attention, "model.multi_latent_attention");
 }
 
 /// row_linear and column_linear in nanotron/parallel/tensor_parallel/functional.py.
@@ -92,6 +196,10 @@ void check_prediction(Rules& rules) {
 
 void check_layers(Rules& rules) {
   check_parallel_residual(rules);
+  check_variants(rules);
+  check_norms(rules);
+  check_layers_without_positions(rules);
+  check_window(rules);
   check_prediction(rules);
   check_asynchronous_linear(rules);
 }

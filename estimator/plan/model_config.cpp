@@ -86,6 +86,33 @@ ModelConfig with_derived_fields(ModelConfig model) {
   return model;
 }
 
+namespace {
+
+/// Whether a layer is one of each n-th, where `freq` is that n, or has `value` in the list of all.
+bool is_listed(const std::vector<int64_t>& freq, int64_t layer, int64_t value) {
+  if (freq.size() > 1) {
+    return freq.at(std::min(static_cast<std::size_t>(layer), freq.size() - 1)) == value;
+  }
+  const int64_t every = freq.empty() ? 0 : freq.front();
+  return every > 0 && (layer + 1) % every == 0;
+}
+
+}  // namespace
+
+bool ModelConfig::has_rope_in(int64_t layer) const { return !is_listed(no_rope_freq, layer, 1); }
+
+bool ModelConfig::has_window_in(int64_t layer) const {
+  return sliding_window > 0 && !is_listed(window_attn_skip_freq, layer, 0);
+}
+
+bool ModelConfig::has_equal_attention() const {
+  for (int64_t layer = 1; layer < num_layers; ++layer) {
+    if (has_rope_in(layer) != has_rope_in(0)) return false;
+    if (has_window_in(layer) != has_window_in(0)) return false;
+  }
+  return true;
+}
+
 bool ModelConfig::has_experts_in(int64_t layer) const {
   if (!has_experts()) return false;
   layer = std::min(layer, num_layers - 1);
@@ -111,12 +138,12 @@ namespace {
 
 int64_t mlp_parameter_count(const ModelConfig& model, int64_t width) {
   const int64_t in = width * (is_gated(model.activation) ? 2 : 1);
-  const int64_t biases = model.add_bias_linear ? in + model.hidden_size : 0;
+  const int64_t biases = model.has_mlp_bias() ? in + model.hidden_size : 0;
   return model.hidden_size * (in + width) + biases;
 }
 
 int64_t norm_parameter_count(const ModelConfig& model, int64_t width) {
-  return width * (model.normalization == Normalization::kLayerNorm ? 2 : 1);
+  return width * ((model.norms_have_weights() ? 1 : 0) + (model.norms_have_biases() ? 1 : 0));
 }
 
 int64_t latent_attention_parameter_count(const ModelConfig& model) {
@@ -126,7 +153,7 @@ int64_t latent_attention_parameter_count(const ModelConfig& model) {
   int64_t count = h * model.q_lora_rank + query_inputs * heads * model.key_width();
   count += h * (model.kv_lora_rank + model.qk_pos_emb_head_dim) + model.kv_lora_rank * key_value;
   count += heads * model.v_head_dim * h;
-  if (model.add_bias_linear) count += h;  // the output's alone
+  if (model.has_projection_bias()) count += h;  // the output's alone
   if (!model.qk_layernorm) return count;
   return count + norm_parameter_count(model, model.q_lora_rank) +
          norm_parameter_count(model, model.kv_lora_rank);
@@ -140,10 +167,11 @@ int64_t attention_parameter_count(const ModelConfig& model) {
   const int64_t query = model.num_attention_heads * model.kv_channels;
   const int64_t qkv = query + 2 * model.num_query_groups * model.kv_channels;
   int64_t count = h * qkv + query * h;
-  if (model.add_bias_linear || model.add_qkv_bias) count += qkv;
-  if (model.add_bias_linear) count += h;
-  if (model.qk_layernorm) count += 2 * norm_parameter_count(model, model.kv_channels);
-  return count;
+  if (model.has_qkv_bias()) count += qkv;
+  if (model.has_projection_bias()) count += h;
+  if (!model.qk_layernorm) return count;
+  return count + norm_parameter_count(model, model.query_norm_width()) +
+         norm_parameter_count(model, model.key_norm_width());
 }
 
 int64_t expert_parameter_count(const ModelConfig& model) {
@@ -152,7 +180,8 @@ int64_t expert_parameter_count(const ModelConfig& model) {
 
 int64_t layer_parameter_count(const ModelConfig& model, int64_t layer) {
   const int64_t h = model.hidden_size;
-  const int64_t norms = model.tied_layernorm ? 1 : 2;
+  const int64_t positions = model.norm_position == NormPosition::kBoth ? 2 : 1;
+  const int64_t norms = positions * (model.tied_layernorm ? 1 : 2);
   int64_t count = norms * norm_parameter_count(model, h) + attention_parameter_count(model);
   if (!model.has_experts_in(layer))
     return count + mlp_parameter_count(model, model.ffn_hidden_size);
@@ -176,6 +205,7 @@ int64_t parameter_count(const ModelConfig& model, int64_t vocabulary) {
   }
   count += norm_parameter_count(model, h);
   count += vocabulary * h * (model.tie_embeddings ? 1 : 2);
+  if (model.add_output_bias) count += vocabulary;
   if (model.position_embedding == PositionEmbedding::kLearnedAbsolute) {
     count += model.max_position_embeddings * h;
   }

@@ -17,6 +17,24 @@ constexpr std::array<EnumName<Normalization>, 2> enum_names(Normalization) {
   return {{{Normalization::kLayerNorm, "LayerNorm"}, {Normalization::kRmsNorm, "RMSNorm"}}};
 }
 
+/// The parameters of norms: all that the norm has, a weight without a bias (Cohere), or none
+/// (OLMo).
+enum class NormParameters { kAll, kWeight, kNone };
+constexpr std::array<EnumName<NormParameters>, 3> enum_names(NormParameters) {
+  return {{{NormParameters::kAll, "all"},
+           {NormParameters::kWeight, "weight"},
+           {NormParameters::kNone, "none"}}};
+}
+
+/// Where attention and MLP have their norms: on what they read, on what they give before it is
+/// added (OLMo 2), or on both (GLM-4 of 2025).
+enum class NormPosition { kBefore, kAfter, kBoth };
+constexpr std::array<EnumName<NormPosition>, 3> enum_names(NormPosition) {
+  return {{{NormPosition::kBefore, "before"},
+           {NormPosition::kAfter, "after"},
+           {NormPosition::kBoth, "both"}}};
+}
+
 /// gelu, gelu_new, relu and squared_relu are plain MLPs of two matrices; swiglu and geglu are gated
 /// ones of three. gelu_new is GPT-2's in transformers (NewGELUActivation in its activations.py): it
 /// is made of several operators, where other frameworks have one kernel.
@@ -71,13 +89,30 @@ struct ModelConfig {
   int64_t max_position_embeddings = 0;
   bool tie_embeddings = true;
   Normalization normalization = Normalization::kLayerNorm;
+  NormParameters norm_parameters = NormParameters::kAll;
+  NormPosition norm_position = NormPosition::kBefore;
+  /// An RMSNorm that is made of operators multiplies by its weight in fp32 (Gemma, OLMo 2), not in
+  /// the type of its input (Llama).
+  bool norm_weight_in_fp32 = false;
   double norm_epsilon = 1e-5;
   Activation activation = Activation::kGelu;
   PositionEmbedding position_embedding = PositionEmbedding::kLearnedAbsolute;
   double rotary_percent = 1;  ///< part of each head with rotary positions; the rest has none
   double rotary_base = 10000.0;
+  double rotary_base_in_window = 0;  ///< of layers with a window (Gemma 3); 0: that of the others
+  /// Layers without rotary positions: [n] means each n-th one (SmolLM3); else it has a 1 (without)
+  /// or a 0 for each layer. [0]: none.
+  std::vector<int64_t> no_rope_freq = {0};
+  int64_t sliding_window = 0;  ///< tokens, with its own, that a token attends to; 0: all before it
+  /// Layers without the window: [n] means each n-th one (Gemma 2 and 3); else it has a 1 (with) or
+  /// a 0 for each layer. [0]: none.
+  std::vector<int64_t> window_attn_skip_freq = {0};
   bool add_bias_linear = true;
-  bool add_qkv_bias = false;  ///< bias on query, key, value alone (Qwen2)
+  bool add_qkv_bias = false;           ///< bias on query, key, value alone (Qwen2)
+  bool add_attention_bias = false;     ///< bias on all products of attention, none on the MLP's
+  bool add_mlp_bias = false;           ///< bias on the MLP's products, none on those of attention
+  bool add_output_bias = false;        ///< bias on the output layer (Phi-2)
+  double final_logit_softcapping = 0;  ///< logits are this times a tanh (Gemma 2); 0: they are not
   /// Attention and MLP of a layer read the same input, and are added to it together (GPT-J,
   /// GPT-NeoX).
   bool parallel_residual = false;
@@ -94,6 +129,8 @@ struct ModelConfig {
   int64_t v_head_dim = 128;
   /// Queries and keys have norms over the width of a head; in MLA the latents have norms.
   bool qk_layernorm = false;
+  /// These norms are over all heads of a token together (OLMo 2), not over each head.
+  bool qk_layernorm_whole = false;
   double hidden_dropout = 0.1;
   double attention_dropout = 0.1;
   int64_t num_experts = 0;  ///< of one layer; 0: dense
@@ -117,6 +154,27 @@ struct ModelConfig {
   int64_t mtp_num_layers = 0;
   double mtp_loss_scaling_factor = 0.1;  ///< of the mean of their losses
 
+  bool has_qkv_bias() const { return add_bias_linear || add_qkv_bias || add_attention_bias; }
+  bool has_projection_bias() const { return add_bias_linear || add_attention_bias; }
+  bool has_mlp_bias() const { return add_bias_linear || add_mlp_bias; }
+  /// Whether the layers are others than those of Megatron-LM and TorchTitan.
+  bool has_layer_variants() const {
+    return norm_position != NormPosition::kBefore || norm_parameters != NormParameters::kAll ||
+           qk_layernorm_whole || add_attention_bias || add_mlp_bias || add_output_bias ||
+           final_logit_softcapping > 0;
+  }
+  bool norms_have_weights() const { return norm_parameters != NormParameters::kNone; }
+  bool norms_have_biases() const {
+    return normalization == Normalization::kLayerNorm && norm_parameters == NormParameters::kAll;
+  }
+  bool has_norms_before() const { return norm_position != NormPosition::kAfter; }
+  bool has_norms_after() const { return norm_position != NormPosition::kBefore; }
+  /// Whether one of all layers, counted from 0, has rotary positions where the model has them.
+  bool has_rope_in(int64_t layer) const;
+  /// Whether one of all layers, counted from 0, attends in the model's window.
+  bool has_window_in(int64_t layer) const;
+  /// Whether all layers but dense ones among experts are the same.
+  bool has_equal_attention() const;
   bool has_experts() const { return num_experts > 0; }
   bool has_aux_loss() const {
     return moe_aux_loss_coeff > 0 &&
@@ -141,6 +199,13 @@ struct ModelConfig {
   /// Width of the part of a head with rotary positions (without MLA).
   int64_t rotary_width() const {
     return static_cast<int64_t>(static_cast<double>(kv_channels) * rotary_percent);
+  }
+  /// Width of the norms of queries and keys (without MLA).
+  int64_t query_norm_width() const {
+    return kv_channels * (qk_layernorm_whole ? num_attention_heads : 1);
+  }
+  int64_t key_norm_width() const {
+    return kv_channels * (qk_layernorm_whole ? num_query_groups : 1);
   }
   int64_t value_width() const { return multi_latent_attention ? v_head_dim : kv_channels; }
 };

@@ -17,6 +17,7 @@ inline constexpr Range kModelExperts = {1, 4096};
 inline constexpr Range kModelExpertsOrNone = {0, kModelExperts.most};
 inline constexpr Range kModelVocabulary = {1, 1 << 24};
 inline constexpr Range kModelPositions = {1, 1e9};
+inline constexpr Range kModelPositionsOrNone = {0, kModelPositions.most};
 inline constexpr Range kModelPredictions = {0, 64};
 inline constexpr Range kModelFactor = {0, 1e9};
 inline constexpr Range kModelDropout = {0, 0.99, "0 for no dropout"};
@@ -53,6 +54,27 @@ void visit_shape(Visitor& visit, ModelConfig& model) {
         {"longest sequence", kModelPositions, {{"--max-position-embeddings"}}});
 }
 
+template <class Visitor>
+void visit_biases(Visitor& visit, ModelConfig& model) {
+  visit("add_bias_linear",
+        model.add_bias_linear,
+        {"biases in all linear layers of the blocks",
+         {{"--disable-bias-linear", "false", "no biases"}}});
+  visit("add_qkv_bias",
+        model.add_qkv_bias,
+        {"biases only for query, key and value", {{"--add-qkv-bias", "true"}}});
+  visit("add_attention_bias",
+        model.add_attention_bias,
+        {"biases in attention alone: for query, key, value and the output",
+         {ours({"--add-attention-bias", "true"})}});
+  visit("add_mlp_bias",
+        model.add_mlp_bias,
+        {"biases in the MLP alone (GPT-J)", {ours({"--add-mlp-bias", "true"})}});
+  visit("add_output_bias",
+        model.add_output_bias,
+        {"a bias of the output layer (Phi-2)", {ours({"--add-output-bias", "true"})}});
+}
+
 /// Norms, activation, positions and biases: what a layer is made of.
 template <class Visitor>
 void visit_layers(Visitor& visit, ModelConfig& model) {
@@ -61,6 +83,20 @@ void visit_layers(Visitor& visit, ModelConfig& model) {
         {"output layer shares the input embedding",
          {{"--untie-embeddings-and-output-weights", "false", "an output layer of its own"}}});
   visit("normalization", model.normalization, {"norm of the layers", {{"--normalization"}}});
+  visit("norm_parameters",
+        model.norm_parameters,
+        {"parameters of the norms: all, a weight without a bias (Cohere), or none (OLMo)",
+         {ours({"--norm-parameters"})}});
+  visit("norm_position",
+        model.norm_position,
+        {"norms before attention and MLP, after them (OLMo 2), or both (GLM-4-0414)",
+         {ours({"--norm-position"})}});
+  visit(
+      "norm_weight_in_fp32",
+      model.norm_weight_in_fp32,
+      {"an RMSNorm that is made of operators multiplies by its weight in fp32 (Gemma, OLMo 2), not "
+       "in the type of its input",
+       {ours({"--norm-weight-in-fp32", "true"})}});
   visit("norm_epsilon",
         model.norm_epsilon,
         {"epsilon that the norm adds to the variance",
@@ -83,13 +119,35 @@ void visit_layers(Visitor& visit, ModelConfig& model) {
   visit("rotary_base",
         model.rotary_base,
         {"base of the rotary angles", Range{2, 1e15, "10000 as usual"}, {{"--rotary-base"}}});
-  visit("add_bias_linear",
-        model.add_bias_linear,
-        {"biases in all linear layers of the blocks",
-         {{"--disable-bias-linear", "false", "no biases"}}});
-  visit("add_qkv_bias",
-        model.add_qkv_bias,
-        {"biases only for query, key and value", {{"--add-qkv-bias", "true"}}});
+  visit("rotary_base_in_window",
+        model.rotary_base_in_window,
+        {"base of the rotary angles in layers with a window (Gemma 3); 0: that of the others",
+         Range{0, 1e15},
+         {ours({"--rotary-base-in-window"})}});
+  visit(
+      "no_rope_freq",
+      model.no_rope_freq,
+      {"layers without rotary positions: 4 means every fourth layer; or 1 (without) or 0 for each "
+       "layer; 0: none",
+       Range{0, kModelLayers.most},
+       {{"--no-rope-freq"}}});
+  visit("sliding_window",
+        model.sliding_window,
+        {"tokens, with its own, to which a token attends; 0: to all before it",
+         kModelPositionsOrNone,
+         {ours({"--sliding-window"})}});
+  visit("window_attn_skip_freq",
+        model.window_attn_skip_freq,
+        {"layers that attend to the whole sequence: 4 means every fourth layer; or 1 (with the "
+         "window) or 0 for each layer; 0: none",
+         Range{0, kModelLayers.most},
+         {{"--window-attn-skip-freq"}}});
+  visit_biases(visit, model);
+  visit("final_logit_softcapping",
+        model.final_logit_softcapping,
+        {"logits are this number times tanh(logits / it) (Gemma 2); 0: they are not",
+         kModelFactor,
+         {ours({"--final-logit-softcapping"})}});
   visit("parallel_residual",
         model.parallel_residual,
         {"attention and MLP of a layer read the same input, and one sum adds both to it (GPT-J, "
@@ -131,6 +189,10 @@ void visit_attention(Visitor& visit, ModelConfig& model) {
         model.qk_layernorm,
         {"norms of queries and keys in each head; MLA: of the latents",
          {{"--qk-layernorm", "true"}}});
+  visit("qk_layernorm_whole",
+        model.qk_layernorm_whole,
+        {"with --qk-layernorm: one norm over all heads of a token (OLMo 2)",
+         {ours({"--qk-layernorm-whole", "true"})}});
 }
 
 template <class Visitor>

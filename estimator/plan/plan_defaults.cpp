@@ -56,9 +56,16 @@ std::vector<int64_t> stages_by_cost(const ModelConfig& m, int64_t stages) {
   return layers;
 }
 
-/// FSDP2 is TorchTitan's, and everything else Megatron-LM's.
-Framework usual_framework(const ParallelConfig& p) {
-  return p.divides_gradients() ? Framework::kTorchtitan : Framework::kMegatronLm;
+/// FSDP2 is TorchTitan's, and everything else Megatron-LM's; of layers that neither has FSDP2 is
+/// that of transformers, and everything else is plain.
+Framework usual_framework(const Plan& plan) {
+  const bool is_divided = plan.parallelism.divides_gradients();
+  const ModelConfig& m = plan.model;
+  const bool in_window = m.sliding_window > 0 && plan.sequence_length() > m.sliding_window;
+  if (m.has_layer_variants() || m.parallel_residual || in_window) {
+    return is_divided ? Framework::kTransformers : Framework::kPlain;
+  }
+  return is_divided ? Framework::kTorchtitan : Framework::kMegatronLm;
 }
 
 void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {
@@ -103,7 +110,9 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   ParallelConfig& p = plan.parallelism;
   TrainingConfig& t = plan.training;
 
-  t.framework.fill_in(usual_framework(p));
+  constexpr int64_t kLongestUsualSequence = 8192;
+  t.sequence_length.fill_in(std::min(plan.model.max_position_embeddings, kLongestUsualSequence));
+  t.framework.fill_in(usual_framework(plan));
   if (!c.gpus_per_node.is_known()) {
     const int64_t usual = usual_gpus_per_node(c);
     const int64_t world = context.world_size.value_or(usual);
@@ -143,8 +152,6 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
 
   if (t.optimizer_cpu_offload) t.use_precision_aware_optimizer = true;  // Megatron asks for both
 
-  constexpr int64_t kLongestUsualSequence = 8192;
-  t.sequence_length.fill_in(std::min(plan.model.max_position_embeddings, kLongestUsualSequence));
   if (p.data.is_known()) {
     t.global_batch_size.fill_in(
         product(t.micro_batch_size * p.data, t.gradient_accumulation_steps.value_or(1)));

@@ -37,7 +37,7 @@ LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name
   return {.name = name + ".linear_qkv",
           .inputs = model.hidden_size,
           .outputs = heads * model.kv_channels,
-          .bias = model.add_bias_linear || model.add_qkv_bias,
+          .bias = model.has_qkv_bias(),
           .group_rows = {model.num_attention_heads / model.num_query_groups * model.kv_channels,
                          model.kv_channels,
                          model.kv_channels},
@@ -55,7 +55,7 @@ LinearSpec separate_spec(const estimator::ModelConfig& model,
   return {.name = name + "." + part,
           .inputs = model.hidden_size,
           .outputs = model.num_query_groups * count * model.kv_channels,
-          .bias = model.add_bias_linear || model.add_qkv_bias,
+          .bias = model.has_qkv_bias(),
           .whole_input = true,
           .at_mark = at_mark,
           .packed = PackedRows{.name = name + ".linear_qkv.weight",
@@ -84,7 +84,7 @@ LinearSpec projection_spec(const ShardContext& context, const std::string& name)
   return {.name = name + ".linear_proj",
           .inputs = model.num_attention_heads * model.value_width(),
           .outputs = model.hidden_size,
-          .bias = model.add_bias_linear,
+          .bias = model.has_projection_bias(),
           .caller_sums = model.parallel_residual,
           .input_is_kept = true,
           .at_mark = context.framework().projection_first || context.framework().norms_last};
@@ -103,8 +103,11 @@ SelfAttention::SelfAttention(ShardContext& context,
   qkv_ = make_qkv(context, store, name);
   if (!projection_) make_projection();
   if (context.plan.model.qk_layernorm) {
-    query_norm_.emplace(Norm::of_heads(context, store, name + ".q_layernorm"));
-    key_norm_.emplace(Norm::of_heads(context, store, name + ".k_layernorm"));
+    const estimator::ModelConfig& model = context.plan.model;
+    query_norm_.emplace(
+        Norm::of_heads(context, store, name + ".q_layernorm", model.query_norm_width()));
+    key_norm_.emplace(
+        Norm::of_heads(context, store, name + ".k_layernorm", model.key_norm_width()));
   }
 }
 
@@ -158,7 +161,9 @@ SelfAttention::Heads SelfAttention::normalized(Heads heads) const {
   if (!query_norm_) return heads;
   const auto norm = [this](const char* name, const Norm& of_heads, const at::Tensor& input) {
     ModuleScope scope(context_.observer, name);
-    return of_heads.forward(input.contiguous());
+    const at::Tensor rows = input.contiguous();
+    if (!context_.plan.model.qk_layernorm_whole) return of_heads.forward(rows);
+    return of_heads.forward(rows.flatten(-2)).view_as(rows);
   };
   heads.query = norm("q_layernorm", *query_norm_, heads.query);
   heads.key = norm("k_layernorm", *key_norm_, heads.key);

@@ -65,7 +65,7 @@ class SelfAttention final : public Attention {
   std::shared_ptr<const RotaryEmbedding> rotary_;  // null: learned positions, or none
   std::vector<ColumnParallelLinear> qkv_;          // one layer for all three, or one for each
   std::optional<RowParallelLinear> projection_;    // made before or after them
-  std::optional<Norm> query_norm_, key_norm_;      // over each head
+  std::optional<Norm> query_norm_, key_norm_;      // over each head, or all
 };
 
 }  // namespace models

@@ -4,6 +4,7 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/logical_not.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -102,7 +103,9 @@ AttentionAcrossRanks make_across_context(const ShardContext& context, const Atte
 
 }  // namespace
 
-CoreAttention::CoreAttention(const ShardContext& context, int64_t chunk)
+CoreAttention::CoreAttention(const ShardContext& context,
+                             int64_t chunk,
+                             std::shared_ptr<const WindowMask> window)
     : kind_(context.plan.training.attention),
       keeper_(context.keeper),
       batch_first_(context.framework().batch_first_attention),
@@ -114,6 +117,7 @@ CoreAttention::CoreAttention(const ShardContext& context, int64_t chunk)
              .dropout = context.plan.model.attention_dropout,
              .cudnn = kind_ == estimator::Attention::kFused,
              .writes_score_gradient = estimator::writes_score_gradient(context.plan)}),
+      window_(std::move(window)),
       across_context_(make_across_context(context, call_)) {
   if (kind_ == estimator::Attention::kUnfused) softmax_.emplace(context, chunk);
 }
@@ -122,17 +126,13 @@ at::Tensor CoreAttention::forward(const at::Tensor& query,
                                   const at::Tensor& key,
                                   const at::Tensor& value) const {
   if (across_context_) return across_context(query, key, value);
-  switch (kind_) {
-    case estimator::Attention::kFlash:
-    case estimator::Attention::kFlash1:
-      return keeper_ ? kept_flash(query, key, value) : flash(query, key, value);
-    case estimator::Attention::kFused:
-      return FusedAttention::apply(
-          autocasted(query), autocasted(key), autocasted(value), call_, keeper_.get());
-    case estimator::Attention::kUnfused:
-      break;
+  if (kind_ == estimator::Attention::kUnfused) return unfused(query, key, value);
+  if (window_) return in_window(query, key, value);
+  if (kind_ == estimator::Attention::kFused) {
+    return FusedAttention::apply(
+        autocasted(query), autocasted(key), autocasted(value), call_, keeper_.get());
   }
-  return unfused(query, key, value);
+  return keeper_ ? kept_flash(query, key, value) : flash(query, key, value);
 }
 
 bool CoreAttention::reads_batch_first() const {
@@ -151,6 +151,21 @@ at::Tensor CoreAttention::across_context(const at::Tensor& query,
     return tensor.transpose(0, 1).contiguous();
   };
   return batch_first(across_context_(batch_first(query), batch_first(key), batch_first(value)));
+}
+
+/// Kernels that take a mask take no heads that share keys (use_gqa_in_sdpa and repeat_kv in
+/// integrations/sdpa_attention.py of transformers 4.57).
+at::Tensor CoreAttention::in_window(const at::Tensor& query,
+                                    const at::Tensor& key,
+                                    const at::Tensor& value) const {
+  const int64_t repeats = query.size(2) / key.size(2);
+  const at::Tensor output =
+      at::scaled_dot_product_attention(heads_first(query),
+                                       heads_first(repeat_groups(key, repeats)),
+                                       heads_first(repeat_groups(value, repeats)),
+                                       window_->value(),
+                                       call_.dropout);
+  return sequence_first(output).reshape({query.size(0), query.size(1), -1});
 }
 
 /// A value that is narrower than the key is padded to its width, as Megatron-LM does for packed
@@ -211,7 +226,8 @@ at::Tensor CoreAttention::unread_scores(at::IntArrayRef shape, const at::Tensor&
 at::Tensor CoreAttention::unfused(const at::Tensor& query,
                                   const at::Tensor& key,
                                   const at::Tensor& value) const {
-  const at::Tensor mask = softmax_->mask(query.size(0));
+  const at::Tensor mask =
+      window_ ? at::logical_not(window_->value()).squeeze(1) : softmax_->mask(query.size(0));
   const int64_t repeats = query.size(2) / key.size(2);
   const at::Tensor q = batch_of_heads(query);
   const at::Tensor k = batch_of_heads(repeat_groups(key, repeats));

@@ -14,6 +14,7 @@
 
 #include "models/attention/attention_kernel.h"
 #include "models/attention/causal_softmax.h"
+#include "models/attention/window_mask.h"
 #include "models/shard/shard_context.h"
 
 namespace models {
@@ -24,7 +25,10 @@ using AttentionAcrossRanks =
 
 class CoreAttention {
  public:
-  explicit CoreAttention(const ShardContext& context, int64_t chunk = 0);
+  /// With `window` each call reads the mask of the forward that is running.
+  explicit CoreAttention(const ShardContext& context,
+                         int64_t chunk = 0,
+                         std::shared_ptr<const WindowMask> window = nullptr);
 
   /// query [s, b, heads, d], key [s, b, groups, d], value [s, b, groups, e] -> [s, b, heads * e].
   at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
@@ -34,6 +38,9 @@ class CoreAttention {
   at::Tensor across_context(const at::Tensor& query,
                             const at::Tensor& key,
                             const at::Tensor& value) const;
+  at::Tensor in_window(const at::Tensor& query,
+                       const at::Tensor& key,
+                       const at::Tensor& value) const;
   at::Tensor flash(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
   at::Tensor kept_flash(const at::Tensor& query,
                         const at::Tensor& key,
@@ -52,8 +59,9 @@ class CoreAttention {
   std::shared_ptr<FrameworkBuffers> buffers_;
   bool transformer_engine_;
   AttentionCall call_;
-  AttentionAcrossRanks across_context_;   ///< null if one rank has the whole sequence
-  std::optional<CausalSoftmax> softmax_;  ///< unfused only
+  std::shared_ptr<const WindowMask> window_;  ///< null for attention to the whole sequence
+  AttentionAcrossRanks across_context_;       ///< null if one rank has the whole sequence
+  std::optional<CausalSoftmax> softmax_;      ///< unfused only
 };
 
 /// Runs core->forward(query, key, value) as a module of its own. Under Megatron-LM's selective

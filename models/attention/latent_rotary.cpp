@@ -102,6 +102,7 @@ LatentRotary::LatentRotary(const ShardContext& context)
       value_width_(context.plan.model.v_head_dim),
       buffers_(context.buffers),
       rotary_(context,
+              context.plan.model.rotary_base,
               context.plan.model.qk_pos_emb_head_dim,
               fused_,
               /*keeps_angles=*/fused_) {

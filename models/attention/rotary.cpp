@@ -89,21 +89,20 @@ at::Tensor inverse_frequencies(int64_t width, double base, const at::TensorOptio
 
 }  // namespace
 
-RotaryEmbedding::RotaryEmbedding(const ShardContext& context)
+RotaryEmbedding::RotaryEmbedding(const ShardContext& context, double base)
     : RotaryEmbedding(context,
+                      base,
                       context.plan.model.rotary_width(),
                       context.framework().fused_rotary && context.plan.training.rope_fusion) {}
 
-RotaryEmbedding::RotaryEmbedding(const ShardContext& context,
-                                 int64_t width,
-                                 bool fused,
-                                 bool keeps_angles)
+RotaryEmbedding::RotaryEmbedding(
+    const ShardContext& context, double base, int64_t width, bool fused, bool keeps_angles)
     : observer_(context.observer),
       options_(context.parameter_options()),
       place_(context.context_place()),
       sequence_(context.plan.sequence_length()),
       width_(width),
-      base_(context.plan.model.rotary_base),
+      base_(base),
       fused_(fused),
       complex_(context.framework().complex_rotary),
       from_angles_(context.framework().fused_rotary && !fused),

@@ -33,8 +33,9 @@ class RotaryEmbedding {
   /// The first form is for whole heads, and fused if the framework has a fused kernel; the second
   /// one is for `width` elements of each head. With `keeps_angles` the fp32 angles are kept beside
   /// the tables.
-  explicit RotaryEmbedding(const ShardContext& context);
+  RotaryEmbedding(const ShardContext& context, double base);
   RotaryEmbedding(const ShardContext& context,
+                  double base,
                   int64_t width,
                   bool fused,
                   bool keeps_angles = false);

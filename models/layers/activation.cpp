@@ -53,7 +53,7 @@ at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
 /// Megatron-LM's linear layers leave their bias to the activation, also where it is not fused.
 bool activation_adds_bias(const ShardContext& context) {
   const estimator::ModelConfig& model = context.plan.model;
-  return context.framework().fused_gated_activation && model.add_bias_linear &&
+  return context.framework().fused_gated_activation && model.has_mlp_bias() &&
          model.activation != Activation::kRelu;
 }
 

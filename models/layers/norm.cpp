@@ -6,6 +6,8 @@
 #include <ATen/ops/rms_norm.h>
 #include <ATen/ops/rsqrt.h>
 
+#include <optional>
+
 namespace models {
 namespace {
 
@@ -19,6 +21,29 @@ at::Tensor rms_norm_of_operators(const at::Tensor& input,
   return (wide * at::rsqrt(squares + epsilon)).type_as(input) * weight;
 }
 
+/// Olmo2RMSNorm in transformers; and GemmaRMSNorm, which multiplies by 1 + its weight.
+at::Tensor rms_norm_in_fp32(const at::Tensor& input, const at::Tensor& weight, double epsilon) {
+  const at::Tensor wide = input.to(at::kFloat);
+  const at::Tensor squares = wide.pow(2).mean(at::IntArrayRef{-1}, /*keepdim=*/true);
+  const at::Tensor normal = wide * at::rsqrt(squares + epsilon);
+  return (weight.to(at::kFloat) * normal).to(input.scalar_type());
+}
+
+/// CohereLayerNorm in transformers.
+at::Tensor layer_norm_of_operators(const at::Tensor& input,
+                                   const at::Tensor& weight,
+                                   double epsilon) {
+  const at::Tensor wide = input.to(at::kFloat);
+  const at::Tensor mean = wide.mean(at::IntArrayRef{-1}, /*keepdim=*/true);
+  const at::Tensor variance = (wide - mean).pow(2).mean(at::IntArrayRef{-1}, /*keepdim=*/true);
+  const at::Tensor normal = (wide - mean) * at::rsqrt(variance + epsilon);
+  return (weight.to(at::kFloat) * normal).to(input.scalar_type());
+}
+
+std::optional<at::Tensor> value_of(const Parameter* parameter) {
+  return parameter == nullptr ? std::nullopt : std::optional<at::Tensor>(parameter->value);
+}
+
 }  // namespace
 
 Norm::Norm(ShardContext& context, ParameterStore& store, const std::string& name)
@@ -28,11 +53,11 @@ Norm::Norm(ShardContext& context, ParameterStore& store, const std::string& name
     : Norm(context, store, name, Shape{.width = width, .is_partial = context.sequence_parallel()}) {
 }
 
-Norm Norm::of_heads(ShardContext& context, ParameterStore& store, const std::string& name) {
-  return {context,
-          store,
-          name,
-          Shape{.width = context.plan.model.kv_channels, .is_partial = context.tensor_size() > 1}};
+Norm Norm::of_heads(ShardContext& context,
+                    ParameterStore& store,
+                    const std::string& name,
+                    int64_t width) {
+  return {context, store, name, Shape{.width = width, .is_partial = context.tensor_size() > 1}};
 }
 
 Norm::Norm(ShardContext& context,
@@ -41,15 +66,19 @@ Norm::Norm(ShardContext& context,
            const Shape& of_rows)
     : kind_(context.plan.model.normalization),
       epsilon_(context.plan.model.norm_epsilon),
-      fused_(context.plan.training.rms_norm_fusion && !context.framework().norm_of_operators),
+      width_(of_rows.width),
+      of_operators_(context.framework().norm_of_operators),
+      weight_in_fp32_(context.plan.model.norm_weight_in_fp32),
+      fused_(context.plan.training.rms_norm_fusion && !of_operators_),
       modules_(context.modules) {
+  if (!context.plan.model.norms_have_weights()) return;
   const std::vector<int64_t> shape = {of_rows.width};
   const bool partial = of_rows.is_partial;
   weight_ = &store.add({.name = name + ".weight",
                         .full_shape = shape,
                         .initial_value = InitialValue::kOnes,
                         .sequence_partial = partial});
-  if (kind_ == estimator::Normalization::kLayerNorm) {
+  if (context.plan.model.norms_have_biases()) {
     bias_ = &store.add({.name = name + ".bias",
                         .full_shape = shape,
                         .initial_value = InitialValue::kZeros,
@@ -58,6 +87,7 @@ Norm::Norm(ShardContext& context,
 }
 
 at::Tensor Norm::forward(const at::Tensor& input) const {
+  if (weight_ == nullptr) return compute(input);
   ParameterList parameters = {weight_};
   if (bias_ != nullptr) parameters.push_back(bias_);
   return in_module(
@@ -65,12 +95,21 @@ at::Tensor Norm::forward(const at::Tensor& input) const {
 }
 
 at::Tensor Norm::compute(const at::Tensor& input) const {
-  const at::IntArrayRef shape = weight_->value.sizes();
-  if (kind_ == estimator::Normalization::kRmsNorm) {
-    return fused_ ? at::rms_norm(input, shape, weight_->value, epsilon_)
-                  : rms_norm_of_operators(input, weight_->value, epsilon_);
+  if (kind_ == estimator::Normalization::kLayerNorm) return layer_norm(input);
+  if (fused_) return at::rms_norm(input, {width_}, weight_->value, epsilon_);
+  return weight_in_fp32_ ? rms_norm_in_fp32(input, weight_->value, epsilon_)
+                         : rms_norm_of_operators(input, weight_->value, epsilon_);
+}
+
+/// OlmoLayerNorm in transformers, which has no parameters, casts its input.
+at::Tensor Norm::layer_norm(const at::Tensor& input) const {
+  if (of_operators_ && weight_ != nullptr && bias_ == nullptr) {
+    return layer_norm_of_operators(input, weight_->value, epsilon_);
   }
-  return at::layer_norm(input, shape, weight_->value, bias_->value, epsilon_);
+  const bool is_cast = of_operators_ && weight_ == nullptr;
+  const at::Tensor read = is_cast ? input.to(at::kFloat) : input;
+  return at::layer_norm(read, {width_}, value_of(weight_), value_of(bias_), epsilon_)
+      .to(input.scalar_type());
 }
 
 }  // namespace models

@@ -16,12 +16,16 @@ class Norm {
   /// where they split the sequence.
   Norm(ShardContext& context, ParameterStore& store, const std::string& name);
   Norm(ShardContext& context, ParameterStore& store, const std::string& name, int64_t width);
-  /// A norm over each of the heads, which tensor ranks split.
-  static Norm of_heads(ShardContext& context, ParameterStore& store, const std::string& name);
+  /// A norm over rows of `width` elements of heads, which tensor ranks split.
+  static Norm of_heads(ShardContext& context,
+                       ParameterStore& store,
+                       const std::string& name,
+                       int64_t width);
   at::Tensor forward(const at::Tensor& input) const;
 
  private:
   at::Tensor compute(const at::Tensor& input) const;
+  at::Tensor layer_norm(const at::Tensor& input) const;
 
   struct Shape {
     int64_t width;
@@ -31,8 +35,11 @@ class Norm {
 
   estimator::Normalization kind_;
   double epsilon_;
-  Parameter* weight_;
+  int64_t width_;
+  Parameter* weight_ = nullptr;  ///< null, or without a bias, where the model's norms have none
   Parameter* bias_ = nullptr;
+  bool of_operators_;
+  bool weight_in_fp32_;
   bool fused_;
   ModuleRunner* modules_;
 };

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tanh.h>
 
 #include <numeric>
 
@@ -17,6 +18,8 @@ ModelChunk::ModelChunk(ShardContext& context,
                        const SharedParts& shared)
     : context_(context),
       rotary_(shared.rotary),
+      rotary_in_window_(shared.rotary_in_window),
+      window_(shared.window),
       chunk_(chunk),
       is_first_(context.is_first_piece(chunk)) {
   const int64_t first_unit = store.next_unit();
@@ -89,6 +92,7 @@ void ModelChunk::build_output(ParameterStore& store) {
   LinearSpec spec{.name = "output_layer",
                   .inputs = context_.plan.model.hidden_size,
                   .outputs = context_.plan.padded_vocab_size(),
+                  .bias = context_.plan.model.add_output_bias,
                   .output_layer = true,
                   .whole_input = context_.framework().separate_products};
   if (context_.plan.model.tie_embeddings) spec.shared_weight = shared_output_weight(store);
@@ -140,7 +144,10 @@ at::Tensor ModelChunk::normalized(const at::Tensor& hidden) const {
 at::Tensor ModelChunk::logits(const at::Tensor& normalized) const {
   const ModuleScope scope(context_.observer, "output_layer");
   const bool gathers = context_.framework().separate_products;
-  return output_->forward(gathers ? whole_input(context_, normalized) : normalized);
+  const at::Tensor scores =
+      output_->forward(gathers ? whole_input(context_, normalized) : normalized);
+  const double cap = context_.plan.model.final_logit_softcapping;
+  return cap > 0 ? at::tanh(scores / cap) * cap : scores;
 }
 
 at::Tensor ModelChunk::loss(at::Tensor logits, const at::Tensor& labels) const {
@@ -235,10 +242,14 @@ ChunkOutput ModelChunk::compute(const at::Tensor& input, const MicroBatchData& d
     if (holds_embedded(context_)) embedded = hidden.detach();
   }
   if (data.ones.defined()) read_mask(data.ones);
-  if (rotary_) rotary_->begin_forward();  // before the first layer runs
+  if (window_) window_->begin_forward(data.ones);
+  for (const auto& rotary : {rotary_, rotary_in_window_}) {
+    if (rotary) rotary->begin_forward();  // before the first layer runs
+  }
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     hidden = through_layer(i, hidden);
   }
+  if (window_) window_->end_forward();
   if (final_norm_ && norm_is_apart()) {
     hidden = in_unit(norm_unit_, hidden, [&](const at::Tensor& last) { return normalized(last); });
   }

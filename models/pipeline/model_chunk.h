@@ -76,7 +76,8 @@ class ModelChunk {
   at::Tensor with_losses(const at::Tensor& predictions, at::Tensor labels) const;
 
   ShardContext& context_;
-  std::shared_ptr<const RotaryEmbedding> rotary_;
+  std::shared_ptr<const RotaryEmbedding> rotary_, rotary_in_window_;
+  std::shared_ptr<WindowMask> window_;  ///< null where no layer reads a mask
   std::unique_ptr<Embedding> embedding_;
   std::vector<TransformerLayer> layers_;
   std::unique_ptr<Norm> final_norm_;

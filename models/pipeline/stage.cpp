@@ -1,5 +1,7 @@
 #include "models/pipeline/stage.h"
 
+#include "estimator/plan/attention_choice.h"
+
 namespace models {
 
 using estimator::RotaryMade;
@@ -19,16 +21,23 @@ ParameterSource parameter_source(const ShardContext& context) {
           .part_type = context.part_type()};
 }
 
-/// Null without rotary positions, and for latent attention, whose layers have tables of their own.
-std::shared_ptr<const RotaryEmbedding> make_rotary(const ShardContext& context) {
+/// Null without rotary positions or base, and for latent attention, whose layers have tables of
+/// their own.
+std::shared_ptr<const RotaryEmbedding> make_rotary(const ShardContext& context, double base) {
   const estimator::ModelConfig& model = context.plan.model;
   if (model.position_embedding != estimator::PositionEmbedding::kRope ||
-      model.multi_latent_attention) {
+      model.multi_latent_attention || base == 0) {
     return nullptr;
   }
-  auto rotary = std::make_shared<const RotaryEmbedding>(context);
+  auto rotary = std::make_shared<const RotaryEmbedding>(context, base);
   if (context.framework().rotary_made == RotaryMade::kWithModel) rotary->tables();
   return rotary;
+}
+
+void make_window(const ShardContext& context, SharedParts& shared) {
+  if (!estimator::makes_window_mask(context.plan)) return;
+  shared.window = std::make_shared<WindowMask>(context);
+  shared.core_in_window = std::make_shared<const CoreAttention>(context, 0, shared.window);
 }
 
 bool has_dispatcher(const ShardContext& context) {
@@ -40,12 +49,15 @@ bool has_dispatcher(const ShardContext& context) {
 Stage::Stage(ShardContext& context) : context_(context), store_(parameter_source(context)) {
   SharedParts shared{
       .core = std::make_shared<const CoreAttention>(context),
-      .rotary = make_rotary(context),
+      .rotary = make_rotary(context, context.plan.model.rotary_base),
+      .rotary_in_window = make_rotary(context, context.plan.model.rotary_base_in_window),
       .dispatcher = has_dispatcher(context) ? make_token_dispatcher(context) : nullptr};
+  make_window(context, shared);
   for (int64_t chunk = 0; chunk < context.chunks(); ++chunk) {
     const bool is_model = context.torch_pipeline();  // each chunk is a copy of the whole model
     if (chunk > 0 && (is_model || context.framework().rotary_made == RotaryMade::kAtFirstUse)) {
-      shared.rotary = make_rotary(context);
+      shared.rotary = make_rotary(context, context.plan.model.rotary_base);
+      shared.rotary_in_window = make_rotary(context, context.plan.model.rotary_base_in_window);
     }
     if (chunk > 0 && context.transformer_engine()) {
       shared.core = std::make_shared<const CoreAttention>(context, chunk);

@@ -18,6 +18,8 @@ using torch::autograd::variable_list;
 
 constexpr const char* kAttentionNorm = "input_layernorm";
 constexpr const char* kMlpNorm = "pre_mlp_layernorm";
+constexpr const char* kAfterAttention = "post_self_attn_layernorm";
+constexpr const char* kAfterMlp = "post_mlp_layernorm";
 
 /// Of a bias that all tensor ranks add before their sum. Each has the gradient of the whole bias.
 struct ShareOfBias : torch::autograd::Function<ShareOfBias> {
@@ -67,10 +69,14 @@ bool recomputes(const ShardContext& context, estimator::RecomputeModule module) 
   return estimator::recomputes(context.plan, module);
 }
 
-Norm make_attention_norm(ShardContext& context, ParameterStore& store, const std::string& name) {
+/// None if attention reads the layer's input as it is.
+std::optional<Norm> make_attention_norm(ShardContext& context,
+                                        ParameterStore& store,
+                                        const std::string& name) {
   const bool comes_after = norm_in_projection(context) || context.framework().norms_last;
   if (comes_after) store.mark_place();
-  Norm norm(context, store, name);
+  std::optional<Norm> norm;
+  if (context.plan.model.has_norms_before()) norm.emplace(context, store, name);
   if (!comes_after) store.mark_place();
   return norm;
 }
@@ -78,18 +84,32 @@ Norm make_attention_norm(ShardContext& context, ParameterStore& store, const std
 std::unique_ptr<const Attention> make_attention(ShardContext& context,
                                                 ParameterStore& store,
                                                 const std::string& name,
+                                                int64_t number,
                                                 const SharedParts& shared) {
   if (context.plan.model.multi_latent_attention) {
     return std::make_unique<const LatentAttention>(context, store, name, shared.core);
   }
-  return std::make_unique<const SelfAttention>(context, store, name, shared.core, shared.rotary);
+  const estimator::ModelConfig& model = context.plan.model;
+  const bool in_window = model.has_window_in(number);
+  const auto core = in_window && shared.core_in_window ? shared.core_in_window : shared.core;
+  auto rotary = in_window && shared.rotary_in_window ? shared.rotary_in_window : shared.rotary;
+  if (!model.has_rope_in(number)) rotary = nullptr;
+  return std::make_unique<const SelfAttention>(context, store, name, core, rotary);
 }
 
-/// Before the MLP; none if it reads what the norm before attention gives.
+/// Before the MLP; none if it reads what the norm before attention gives, or what attention leaves.
 std::optional<Norm> make_mlp_norm(ShardContext& context,
                                   ParameterStore& store,
                                   const std::string& name) {
-  if (context.plan.model.tied_layernorm) return std::nullopt;
+  const estimator::ModelConfig& model = context.plan.model;
+  if (model.tied_layernorm || !model.has_norms_before()) return std::nullopt;
+  return Norm(context, store, name);
+}
+
+std::optional<Norm> make_norm_after(ShardContext& context,
+                                    ParameterStore& store,
+                                    const std::string& name) {
+  if (!context.plan.model.has_norms_after()) return std::nullopt;
   return Norm(context, store, name);
 }
 
@@ -116,9 +136,12 @@ TransformerLayer::TransformerLayer(ShardContext& context,
       recomputes_mlp_(recomputes(context, has_experts(context, number) ? kMoe : kMlp)),
       norm_in_mlp_(norm_in_mlp(context, number)),
       attention_norm_(make_attention_norm(context, store, name_ + ".input_layernorm")),
-      attention_(make_attention(context, store, name_ + ".self_attention", shared)),
+      attention_(
+          make_attention(context, store, name_ + ".self_attention", number.of_model, shared)),
       mlp_norm_(make_mlp_norm(context, store, name_ + ".pre_mlp_layernorm")),
-      mlp_(make_feed_forward(context, store, name_ + ".mlp", number.of_model, shared)) {}
+      mlp_(make_feed_forward(context, store, name_ + ".mlp", number.of_model, shared)),
+      after_attention_(make_norm_after(context, store, name_ + ".post_self_attn_layernorm")),
+      after_mlp_(make_norm_after(context, store, name_ + ".post_mlp_layernorm")) {}
 
 bool TransformerLayer::is_checkpoint() const {
   using enum estimator::Recomputed;
@@ -166,7 +189,7 @@ at::Tensor TransformerLayer::before_sum(const at::Tensor& bias) const {
 /// ParallelTransformerLayer with gpt_j_residual (megatron/model/transformer.py of GPT-NeoX).
 at::Tensor TransformerLayer::in_parallel(const at::Tensor& input) const {
   const BiasDropoutAdd add = bias_dropout();
-  const at::Tensor for_attention = normalized(attention_norm_, kAttentionNorm, input);
+  const at::Tensor for_attention = normalized(*attention_norm_, kAttentionNorm, input);
   const at::Tensor for_mlp = mlp_norm_ ? normalized(*mlp_norm_, kMlpNorm, input) : for_attention;
   const at::Tensor attended = bias_dropout_add(
       attention_->forward(for_attention), before_sum(attention_->bias()), at::Tensor(), add);
@@ -188,7 +211,17 @@ at::Tensor TransformerLayer::with_attention(const at::Tensor& input) const {
       norm_output(attention_norm_, kAttentionNorm, input, recomputes_attention_norm_);
   const at::Tensor attended = attention_->forward(normal.value);
   normal.was_read_for(attended);
-  return bias_dropout_add(attended, attention_->bias(), input, bias_dropout());
+  return added(attended, attention_->bias(), after_attention_, kAfterAttention, input);
+}
+
+at::Tensor TransformerLayer::added(const at::Tensor& output,
+                                   const at::Tensor& bias,
+                                   const std::optional<Norm>& after,
+                                   const char* name,
+                                   const at::Tensor& input) const {
+  if (!after) return bias_dropout_add(output, bias, input, bias_dropout());
+  const at::Tensor normal = normalized(*after, name, bias.defined() ? output + bias : output);
+  return bias_dropout_add(normal, at::Tensor(), input, bias_dropout());
 }
 
 at::Tensor TransformerLayer::with_mlp(const at::Tensor& input) const {
@@ -197,25 +230,26 @@ at::Tensor TransformerLayer::with_mlp(const at::Tensor& input) const {
     return mlp_->forward(normalized(*mlp_norm_, kMlpNorm, inputs[0]));
   };
   const auto add = [&](const at::Tensor& output) {
-    return bias_dropout_add(output, mlp_->bias(), input, bias_dropout());
+    return added(output, mlp_->bias(), after_mlp_, kAfterMlp, input);
   };
   if (recomputes_mlp_ && norm_in_mlp_) {
     return add(checkpoint(run_with_norm, {input}, context_.observer));
   }
-  const NormOutput normal = norm_output(*mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_);
+  const NormOutput normal = norm_output(mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_);
   const at::Tensor output = recomputes_mlp_ ? checkpoint(run, {normal.value}, context_.observer)
                                             : mlp_->forward(normal.value);
   normal.was_read_for(output);
   return add(output);
 }
 
-TransformerLayer::NormOutput TransformerLayer::norm_output(const Norm& norm,
+TransformerLayer::NormOutput TransformerLayer::norm_output(const std::optional<Norm>& norm,
                                                            const char* name,
                                                            const at::Tensor& input,
                                                            bool recompute) const {
-  if (!recompute) return {.value = normalized(norm, name, input), .discarded = std::nullopt};
+  if (!norm) return {.value = input, .discarded = std::nullopt};
+  if (!recompute) return {.value = normalized(*norm, name, input), .discarded = std::nullopt};
   const auto segment = [this, &norm, name](const variable_list& inputs) {
-    return variable_list{normalized(norm, name, inputs[0])};
+    return variable_list{normalized(*norm, name, inputs[0])};
   };
   NormOutput output{.value = at::Tensor(), .discarded = DiscardedOutputs()};
   output.value = output.discarded->run(segment, {input}, context_.observer)[0];

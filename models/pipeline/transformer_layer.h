@@ -1,7 +1,7 @@
-// One pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)), where the mlp may
-// be a mixture of experts; or in parallel x + attention(norm(x)) + mlp(norm'(x)), where each tensor
-// rank adds its parts of attention and MLP, with their biases and dropout, and one sum over the
-// ranks follows.
+// One transformer layer: x + attention(norm(x)), then x + mlp(norm(x)), where the mlp may be a
+// mixture of experts, and norms may also, or only, be of what attention and mlp give. Or in
+// parallel x + attention(norm(x)) + mlp(norm'(x)), where each tensor rank adds its parts of
+// attention and MLP, with their biases and dropout, and one sum over the ranks follows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,8 +24,11 @@ namespace models {
 /// Objects that the layers of all chunks share, or in some frameworks those of one chunk.
 struct SharedParts {
   std::shared_ptr<const CoreAttention> core;
-  std::shared_ptr<const RotaryEmbedding> rotary;      ///< null without rotary positions
-  std::shared_ptr<const TokenDispatcher> dispatcher;  ///< null without Megatron-LM's experts
+  std::shared_ptr<const CoreAttention> core_in_window;      ///< null where no layer reads a mask
+  std::shared_ptr<WindowMask> window;                       ///< its mask
+  std::shared_ptr<const RotaryEmbedding> rotary;            ///< null without rotary positions
+  std::shared_ptr<const RotaryEmbedding> rotary_in_window;  ///< null if it is the same
+  std::shared_ptr<const TokenDispatcher> dispatcher;        ///< null without Megatron-LM's experts
 };
 
 /// The number of a layer in the model and on this rank, both from 0.
@@ -68,7 +71,7 @@ class TransformerLayer {
     std::optional<DiscardedOutputs> discarded;
     void was_read_for(const at::Tensor& output) const;
   };
-  NormOutput norm_output(const Norm& norm,
+  NormOutput norm_output(const std::optional<Norm>& norm,
                          const char* name,
                          const at::Tensor& input,
                          bool recompute) const;
@@ -76,6 +79,12 @@ class TransformerLayer {
   at::Tensor in_parallel(const at::Tensor& input) const;
   at::Tensor with_attention(const at::Tensor& input) const;
   at::Tensor with_mlp(const at::Tensor& input) const;
+  /// The sum of the layer's input and of what attention or MLP gives, whose norm is `after`.
+  at::Tensor added(const at::Tensor& output,
+                   const at::Tensor& bias,
+                   const std::optional<Norm>& after,
+                   const char* name,
+                   const at::Tensor& input) const;
   at::Tensor normalized(const Norm& norm, const char* name, const at::Tensor& input) const;
   at::Tensor before_sum(const at::Tensor& bias) const;
   BiasDropoutAdd bias_dropout() const;
@@ -84,10 +93,11 @@ class TransformerLayer {
   std::string name_;
   estimator::Recomputed recomputed_;
   bool recomputes_attention_norm_, recomputes_mlp_norm_, recomputes_mlp_, norm_in_mlp_;
-  Norm attention_norm_;
+  std::optional<Norm> attention_norm_;
   std::unique_ptr<const Attention> attention_;
   std::optional<Norm> mlp_norm_;
   std::unique_ptr<const FeedForward> mlp_;
+  std::optional<Norm> after_attention_, after_mlp_;
 };
 
 }  // namespace models

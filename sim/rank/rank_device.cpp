@@ -48,12 +48,12 @@ void check_virtual_gpu(DeviceKind kind) {
   }
 }
 
-/// Flash attention alone: cuDNN's workspaces are not public and the others would keep other
-/// tensors.
+/// Flash attention, and with a mask, which it does not take, the memory-efficient kernel: cuDNN's
+/// workspaces are not public, and the others would keep other tensors.
 void pin_attention() {
   at::globalContext().setSDPUseFlash(true);
   at::globalContext().setSDPUseCuDNN(false);
-  at::globalContext().setSDPUseMemEfficient(false);
+  at::globalContext().setSDPUseMemEfficient(true);
   at::globalContext().setSDPUseMath(false);
 }
 

@@ -96,6 +96,41 @@ Json parallel_changes(bool tied) {
           {"training", {{"framework", "plain"}}}};
 }
 
+/// Norms after attention and MLP, and one norm over all heads (OLMo 2).
+Json norms_after_changes() {
+  return merged(llama_changes(),
+                {{"model",
+                  {{"norm_position", "after"},
+                   {"qk_layernorm", true},
+                   {"qk_layernorm_whole", true},
+                   {"no_rope_freq", {2}}}},
+                 {"training", {{"framework", "plain"}}}});
+}
+
+/// Four norms without biases in a layer, biases in attention alone, and one of the output layer.
+Json other_parameters_changes() {
+  return {{"model",
+           {{"norm_position", "both"},
+            {"norm_parameters", "weight"},
+            {"tie_embeddings", false},
+            {"add_bias_linear", false},
+            {"add_attention_bias", true},
+            {"add_output_bias", true}}},
+          {"training", {{"framework", "plain"}}}};
+}
+
+/// Every second layer attends to four of the sixteen tokens, with other angles.
+Json window_changes() {
+  return merged(llama_changes(),
+                {{"model",
+                  {{"sliding_window", 4},
+                   {"window_attn_skip_freq", {2}},
+                   {"rotary_base_in_window", 100},
+                   {"norm_weight_in_fp32", true},
+                   {"final_logit_softcapping", 30}}},
+                 {"training", {{"framework", "plain"}}}});
+}
+
 /// Not every framework has every layer, nor every layer every option.
 bool is_refused(const Json& changes) {
   try {
@@ -415,7 +450,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"Predictions", prediction_changes(llama_changes(), false)},
                     Family{"ExpertPredictions", prediction_changes(expert_changes(), true)},
                     Family{"Parallel", parallel_changes(false)},
-                    Family{"ParallelOneNorm", parallel_changes(true)}),
+                    Family{"ParallelOneNorm", parallel_changes(true)},
+                    Family{"NormsAfter", norms_after_changes()},
+                    Family{"OtherParameters", other_parameters_changes()},
+                    Family{"Window", window_changes()}),
     [](const auto& instance) { return instance.param.name; });
 
 // Their losses change gradients alone, in proportion to their weight; nothing else depends on them.

@@ -4,12 +4,14 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 
 #include "models/attention/rotary.h"
+#include "models/attention/window_mask.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/gated_activation.h"
 #include "tests/models/small_shards.h"
@@ -106,7 +108,28 @@ RotaryEmbedding rotary_of(const char* framework,
   const estimator::Plan plan = small_plan(changes);
   ShardContext context = meta_context(plan, 0, observer);
   context.device = at::Device(at::kCPU);
-  return RotaryEmbedding(context);
+  return RotaryEmbedding(context, context.plan.model.rotary_base);
+}
+
+// The second sequence has three tokens of padding.
+TEST(WindowMask, LetsATokenReadItselfAndThoseBeforeItInTheWindow) {
+  SilentObserver observer;
+  const estimator::Plan plan =
+      small_plan({{"model", {{"sliding_window", 4}}}, {"training", {{"framework", "plain"}}}});
+  ShardContext context = meta_context(plan, 0, observer);
+  context.device = at::Device(at::kCPU);
+  WindowMask mask(context);
+  at::Tensor ones = at::ones({2, 16}, at::kLong);
+  ones[1].narrow(0, 13, 3).zero_();
+  mask.begin_forward(ones);
+  ASSERT_EQ(mask.value().sizes(), at::IntArrayRef({2, 1, 16, 16}));
+  for (int64_t i = 0; i < 2 * 16 * 16; ++i) {
+    const int64_t sample = i / 256, query = i / 16 % 16, key = i % 16;
+    const bool reads = key <= query && key > query - 4 && (sample == 0 || key < 13);
+    EXPECT_EQ(mask.value()[sample][0][query][key].item().toBool(), reads) << i;
+  }
+  mask.end_forward();
+  EXPECT_FALSE(mask.value().defined());
 }
 
 TEST(Rotary, FusedAndPlainAgree) {
@@ -150,7 +173,8 @@ TEST(Rotary, KeepsTheFirstTokenAndTurnsTheSecondByOneRadian) {
   ShardContext context = meta_context(plan, 0, observer);
   context.device = at::Device(at::kCPU);
   const at::Tensor ones = at::randn({16, 1, 1, 8}).fill_(1);
-  const at::Tensor turned = RotaryEmbedding(context).apply(ones).view({16, 8});
+  const at::Tensor turned =
+      RotaryEmbedding(context, context.plan.model.rotary_base).apply(ones).view({16, 8});
   EXPECT_FLOAT_EQ(turned[0][0].item().toFloat(), 1.0f);
   EXPECT_NEAR(turned[1][0].item().toDouble(), std::cos(1.0) - std::sin(1.0), 1e-6);
   EXPECT_NEAR(turned[1][4].item().toDouble(), std::cos(1.0) + std::sin(1.0), 1e-6);

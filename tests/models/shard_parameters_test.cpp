@@ -106,6 +106,25 @@ TEST(SizesOfStages, AreThoseOfTheShards) {
   }
 }
 
+// They are no layers of Megatron-LM.
+TEST(SizesOfStages, AreThoseOfTheShardsOfOtherLayers) {
+  for (const Json& model : {Json{{"norm_position", "after"}, {"add_output_bias", true}},
+                            Json{{"norm_position", "both"}, {"add_bias_linear", false}},
+                            Json{{"norm_parameters", "weight"}, {"tie_embeddings", false}},
+                            Json{{"norm_parameters", "none"}, {"qk_layernorm", true}},
+                            Json{{"add_bias_linear", false}, {"add_attention_bias", true}},
+                            Json{{"add_bias_linear", false}, {"add_mlp_bias", true}}}) {
+    SCOPED_TRACE(model.dump());
+    expect_the_sizes_of_the_shards(
+        small_plan({{"model", model},
+                    {"parallelism", {{"tensor", 2}, {"pipeline", 2}, {"sequence_parallel", true}}},
+                    {"cluster", {{"gpus_per_node", 4}}},
+                    {"training", {{"framework", "plain"}}}}));
+  }
+  expect_the_sizes_of_the_shards(
+      small_plan({{"model", {{"qk_layernorm", true}, {"qk_layernorm_whole", true}}}}));
+}
+
 class PresetShards : public testing::TestWithParam<std::string> {};
 
 TEST_P(PresetShards, AddUpToThePublishedCountOnOneRank) {

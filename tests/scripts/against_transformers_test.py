@@ -13,11 +13,12 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS / "lib"))
 
 from against_transformers.configurations import (  # noqa: E402
-    FAMILIES, MODEL_FLAGS, draw_configuration, draw_configurations)
+    LAYER_FAMILIES, LLAMA_FAMILIES, MODEL_FLAGS, draw_configuration, draw_configurations)
+from against_transformers.layers import FAMILY_KEYS  # noqa: E402
 from against_transformers.runs import Machine  # noqa: E402
 
 GIB = 1 << 30
-DRAWN = [draw_configuration("test", number, family) for family in FAMILIES for number in range(100)]
+DRAWN = [draw_configuration("test", number, family) for family in LLAMA_FAMILIES for number in range(100)]
 
 
 def number_after(words, flag):
@@ -39,6 +40,17 @@ class Draws(unittest.TestCase):
                 self.assertEqual("--untie-embeddings-and-output-weights" in configuration.words,
                                  not model["tie_word_embeddings"])
                 self.assertEqual(model["num_attention_heads"] % model["num_key_value_heads"], 0)
+
+    def test_of_other_layers_have_one_file_for_both(self):
+        for family in LAYER_FAMILIES:
+            types = set()
+            for number in range(len(FAMILY_KEYS)):
+                configuration = draw_configuration("test", number, family)
+                model = json.loads(configuration.program)["model"]
+                self.assertEqual(json.loads(configuration.config), model)
+                self.assertEqual(configuration.words[:2], ("--model", "config.json"))
+                types.add(model["model_type"])
+            self.assertEqual(types, set(FAMILY_KEYS))
 
     def test_give_them_the_same_training(self):
         for configuration in DRAWN:

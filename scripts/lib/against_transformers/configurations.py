@@ -4,16 +4,23 @@ import json
 
 from against.draw import Draw
 from against.report import Judge
+from against_transformers.layers import draw_config
 
 # How ranks and types are shared out: DistributedDataParallel under autocast, or with a model that
 # was loaded in bf16; FSDP2 that keeps parameters from forward to backward, or gathers them again;
 # DeepSpeed's ZeRO stages.
-FAMILIES = ("ddp-autocast", "ddp-bf16", "fsdp-2", "fsdp-3", "deepspeed-1", "deepspeed-2",
-            "deepspeed-3")
+LLAMA_FAMILIES = ("ddp-autocast", "ddp-bf16", "fsdp-2", "fsdp-3", "deepspeed-1", "deepspeed-2",
+                  "deepspeed-3")
+# DistributedDataParallel of other models than Llama, one after the other (layers.py). Onerank reads
+# their config.json.
+LAYER_FAMILIES = ("layers-autocast", "layers-bf16")
+FAMILIES = LLAMA_FAMILIES + LAYER_FAMILIES
+PURE_FAMILIES = ("ddp-bf16", "layers-bf16")
 
 JUDGE = Judge(program="transformers", kind="against_transformers", bound=0.005, close=0.001,
               close_share={})
 
+CONFIG = "config.json"
 HOPPER, AMPERE = "h100-sxm", "a100-sxm-80"
 
 # A field of LlamaConfig, and the flag of a plan that says the same.
@@ -39,6 +46,7 @@ class Configuration:
     program: str  # the argument of train.py, JSON
     gpu: str = HOPPER
     rank: int = 0
+    config: str = ""  # the config.json that the plan names, if its words do not say the model
 
     def onerank_arguments(self):
         return list(self.words)
@@ -61,10 +69,14 @@ def _model_words(model):
     return words + LLAMA + tied
 
 
+def _words_of(model, in_file):
+    return ["--model", CONFIG] if in_file else _model_words(model)
+
+
 def _family_words(family):
-    if family == "ddp-bf16":
+    if family in PURE_FAMILIES:
         return ["--no-mixed-precision"]
-    return [] if family == "ddp-autocast" else ["--zero-stage", family[-1]]
+    return [] if family.endswith("autocast") else ["--zero-stage", family[-1]]
 
 
 def _deepspeed(family):
@@ -82,7 +94,9 @@ def _deepspeed(family):
 
 def draw_configuration(seed, number, family):
     draw = Draw(f"{seed}/{family}", number)
-    model, sequence = _model(draw), draw.between(512, 4096, 64)
+    of_layers = family in LAYER_FAMILIES
+    model = draw_config(draw, number) if of_layers else _model(draw)
+    sequence = draw.between(512, 4096, 64)
     model["max_position_embeddings"] = sequence
     ranks, micro_batch = draw.one_of(2, 4, 8, 16, 64), draw.between(1, 4)
     micro_batches, recompute = draw.one_of(1, 1, 2, 4), draw.chance(0.4)
@@ -92,14 +106,15 @@ def draw_configuration(seed, number, family):
     if recompute:
         words += ["--recompute-granularity", "full"]
     program = {"model": model, "sequence_length": sequence,
-               "dtype": "bfloat16" if family == "ddp-bf16" else "float32",
-               "training": {"bf16": family != "ddp-bf16",
+               "dtype": "bfloat16" if family in PURE_FAMILIES else "float32",
+               "training": {"bf16": family not in PURE_FAMILIES,
                             "per_device_train_batch_size": micro_batch,
                             "gradient_accumulation_steps": micro_batches,
                             "gradient_checkpointing": recompute, **_deepspeed(family)}}
     return Configuration(name=f"{family}-{number}", family=family, world_size=ranks,
-                         words=tuple(_model_words(model) + words), program=json.dumps(program),
-                         gpu=draw.one_of(HOPPER, HOPPER, AMPERE))
+                         words=tuple(_words_of(model, of_layers) + words),
+                         program=json.dumps(program), gpu=draw.one_of(HOPPER, HOPPER, AMPERE),
+                         config=json.dumps(model) if of_layers else "")
 
 
 def draw_configurations(seed, count, families):

@@ -2,6 +2,7 @@
 import pathlib
 
 from against import runs
+from against_transformers.configurations import CONFIG
 
 TRAIN = pathlib.Path(__file__).resolve().parent / "train.py"
 
@@ -9,6 +10,14 @@ TRAIN = pathlib.Path(__file__).resolve().parent / "train.py"
 class Machine(runs.Machine):
     def framework(self, configuration):
         return "deepspeed" if configuration.family.startswith("deepspeed") else "transformers"
+
+    def shard(self, configuration, folder):
+        if configuration.config:
+            (folder / CONFIG).write_text(configuration.config)
+        return super().shard(configuration, folder)
+
+    def has_step(self, configuration):
+        return not configuration.config  # which is beside the run alone
 
     def environment(self, configuration):
         """What `accelerate launch` sets for a configuration of FSDP2 (accelerate/utils/launch.py)."""

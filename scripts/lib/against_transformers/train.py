@@ -1,17 +1,17 @@
-"""A training of transformers' Trainer as people write it: a random Llama, random tokens, two steps.
+"""A training of transformers' Trainer as people write it: a random model, random tokens, two steps.
 
-One argument, JSON: {"model": fields of LlamaConfig, "training": fields of TrainingArguments,
+One argument, JSON: {"model": fields of a config.json (without model_type a Llama's), "training": fields of TrainingArguments,
 "dtype": type in which the model is loaded, "sequence_length": tokens of a sample}."""
 import json
 import sys
 import tempfile
 
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, Trainer, TrainingArguments
+from transformers import AutoConfig, AutoModelForCausalLM, Trainer, TrainingArguments
 from transformers.modeling_utils import no_init_weights
 
 asked = json.loads(sys.argv[1])
-config = LlamaConfig(**asked["model"])
+config = AutoConfig.for_model(**{"model_type": "llama", **asked["model"]})
 config.use_cache = False
 tokens = torch.randint(config.vocab_size, (asked["sequence_length"],))
 # Without a mask of ones, as tokenizers give it, 4.57 takes samples for packed, and attends by a mask.

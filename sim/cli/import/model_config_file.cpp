@@ -5,6 +5,7 @@
 #include "estimator/base/database.h"
 #include "estimator/base/fields.h"
 #include "sim/cli/import/glob.h"
+#include "sim/cli/import/model_layers.h"
 #include "sim/cli/import/tree_entries.h"
 
 namespace onerank_data {
@@ -20,6 +21,7 @@ struct FamilyRow {
   std::string technique;
   bool latent = false;
   std::string mlp;
+  std::string without_rope;
   int64_t extra_positions = 0;
   estimator::JsonValue config;
   estimator::JsonValue model;
@@ -31,6 +33,10 @@ void visit_fields(Visitor& visit, FamilyRow& row) {
   visit("latent", row.latent, "DeepSeek's attention and experts");
   visit(
       "mlp", row.mlp, "gated or plain, whatever its activation is; empty: as the activation says");
+  visit("without_rope",
+        row.without_rope,
+        "layers without rotary positions: listed (no_rope_layers), or those without a window "
+        "(no_window)");
   visit("extra_positions", row.extra_positions, "learned positions beyond the longest sequence");
   visit("config", row.config, "defaults of the class of its configuration");
   visit("model", row.model, "fields of a plan's model that no key says");
@@ -51,26 +57,13 @@ const FamilyRow& family_of(const std::string& type) {
   return *found;  // the last row is for all types
 }
 
-int64_t whole(const Json& tree, const char* key) {
-  constexpr int64_t kMost = 1'000'000'000;
-  const bool has = tree.contains(key) && tree[key].is_number_integer();
-  return has ? std::clamp<int64_t>(tree[key].get<int64_t>(), 0, kMost) : 0;
-}
-
 constexpr const char* kMlp = "mlp-of-family";
-constexpr const char* kWindow = "sliding-window";
 
 /// Defaults of the class, under what the file says. A null of the file stays one.
 Json with_defaults(const Json& tree, const FamilyRow& family) {
   Json config = family.config.json().is_object() ? family.config.json() : Json::object();
   config.update(tree);
   return config;
-}
-
-/// Whether the longest sequence of the model fits into its window of attention.
-bool window_holds_all(const Json& config) {
-  const int64_t longest = whole(config, "max_position_embeddings");
-  return longest > 0 && whole(config, "sliding_window") >= longest;
 }
 
 /// Those of the class, those of the file, and what rows depend on beside them.
@@ -83,43 +76,18 @@ std::vector<SourceEntry> family_entries(const FamilyRow& family,
     entries = entries_of_tree(family.config.json(), "", "default of its class");
   }
   for (SourceEntry& entry : entries_of_tree(tree, text, origin)) entries.push_back(entry);
-  if (window_holds_all(with_defaults(tree, family))) {
-    std::erase_if(entries, [](const SourceEntry& entry) { return entry.key == kWindow; });
-  }
   entries.push_back({.key = kMlp, .values = {family.mlp}, .place = origin});
   return entries;
-}
-
-/// Which layers have experts: DeepseekV3DecoderLayer asks for first_k_dense_replace,
-/// Qwen3MoeDecoderLayer for mlp_only_layers and decoder_sparse_step, and Ernie4_5_MoeDecoderLayer
-/// for moe_layer_start_index, moe_layer_end_index and moe_layer_interval.
-void set_expert_layers(const Json& config, Json& model) {
-  constexpr int64_t kMostLayers = 10'000;
-  const int64_t layers = whole(model, "num_layers");
-  if (whole(model, "num_experts") == 0 || layers > kMostLayers) return;
-  const int64_t dense =
-      std::max(whole(config, "first_k_dense_replace"), whole(config, "moe_layer_start_index"));
-  const int64_t end = whole(config, "moe_layer_end_index");  // 0: the last one
-  const int64_t step = std::max<int64_t>(
-      {whole(config, "decoder_sparse_step"), whole(config, "moe_layer_interval"), 1});
-  const Json only = config.value("mlp_only_layers", Json::array());
-  Json pattern = Json::array();
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    const bool is_dense =
-        layer < dense || (end > 0 && layer > end) || (layer + 1) % step != 0 ||
-        std::any_of(only.begin(), only.end(), [&](const Json& said) { return said == layer; });
-    pattern.push_back(is_dense ? 0 : 1);
-  }
-  if (std::count(pattern.begin(), pattern.end(), 0) > 0) model["moe_layer_freq"] = pattern;
 }
 
 /// Shared experts are one MLP, as wide as so many routed ones; where those have no width of their
 /// own, it is that of the MLP.
 void set_shared_experts(const Json& config, Json& model) {
-  const int64_t count = whole(config, "n_shared_experts") + whole(config, "moe_num_shared_experts");
-  const int64_t own = whole(model, "moe_ffn_hidden_size");
-  const int64_t width = count * (own > 0 ? own : whole(model, "ffn_hidden_size"));
-  if (whole(model, "num_experts") == 0 || width == 0) return;
+  const int64_t count =
+      whole_number(config, "n_shared_experts") + whole_number(config, "moe_num_shared_experts");
+  const int64_t own = whole_number(model, "moe_ffn_hidden_size");
+  const int64_t width = count * (own > 0 ? own : whole_number(model, "ffn_hidden_size"));
+  if (whole_number(model, "num_experts") == 0 || width == 0) return;
   model["moe_shared_expert_intermediate_size"] = width;
 }
 
@@ -140,22 +108,22 @@ void finish_latent(Json& model) {
 /// The part of a head with positions (GPTJAttention); OPTLearnedPositionalEmbedding has two rows
 /// before the first position.
 void finish_positions(const FamilyRow& family, const Json& config, Json& model) {
-  if (const int64_t turned = whole(config, "rotary_dim"); turned > 0) {
-    const int64_t own = whole(model, "kv_channels");
-    const int64_t heads = std::max<int64_t>(whole(model, "num_attention_heads"), 1);
-    const int64_t width = own > 0 ? own : whole(model, "hidden_size") / heads;
+  if (const int64_t turned = whole_number(config, "rotary_dim"); turned > 0) {
+    const int64_t own = whole_number(model, "kv_channels");
+    const int64_t heads = std::max<int64_t>(whole_number(model, "num_attention_heads"), 1);
+    const int64_t width = own > 0 ? own : whole_number(model, "hidden_size") / heads;
     model["rotary_percent"] = static_cast<double>(turned) / static_cast<double>(width);
   }
   if (family.extra_positions > 0) {
     model["max_position_embeddings"] =
-        whole(model, "max_position_embeddings") + family.extra_positions;
+        whole_number(model, "max_position_embeddings") + family.extra_positions;
   }
 }
 
 /// OPT projects an embedding of another width (OPTDecoder).
 void name_projected_embedding(const Json& config, const SourceEntry& use, ImportedPlan& plan) {
-  const int64_t width = whole(config, "word_embed_proj_dim");
-  if (width == 0 || width == whole(config, "hidden_size")) return;
+  const int64_t width = whole_number(config, "word_embed_proj_dim");
+  if (width == 0 || width == whole_number(config, "hidden_size")) return;
   add_technique(plan, "projected-embedding", use);
 }
 
@@ -187,7 +155,7 @@ ImportedPlan import_hf_config(const Json& tree,
   drop_single_group(model);
   set_shared_experts(config, model);
   finish_positions(family, config, model);
-  set_expert_layers(config, model);
+  set_layer_patterns(config, family.without_rope, model);
   set_key(plan, "model", model);
   return plan;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/plan/attention_choice.h"
 #include "estimator/plan/subject_rules.h"
 #include "tests/estimator/test_plans.h"
 
@@ -26,8 +27,36 @@ TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
   const std::vector<BadLayers> plans = {
       {{{"model", {{"tied_layernorm", true}}}},
        {"one norm for attention and MLP", "add --parallel-residual"}},
-      {{{"model", {{"parallel_residual", true}}}},
-       {"not supported for this framework", "megatron-deepspeed (GPT-NeoX) or plain"}},
+      {{{"model", {{"parallel_residual", true}}}, {"training", {{"framework", "megatron-lm"}}}},
+       {"not supported for this framework",
+        "megatron-deepspeed (GPT-NeoX), transformers, deepspeed or plain"}},
+      {{{"model", {{"norm_position", "after"}}}, {"training", {{"framework", "megatron-lm"}}}},
+       {"norms after attention and MLP are not supported",
+        "model.norm_position, training.framework = megatron-lm",
+        "transformers, deepspeed or plain"}},
+      {{{"model", {{"add_output_bias", true}}}, {"training", {{"framework", "torchtitan"}}}},
+       {"biases of the output layer are not supported", "model.add_output_bias"}},
+      {{{"model", {{"normalization", "RMSNorm"}, {"norm_parameters", "weight"}}}},
+       {"an RMSNorm has no bias", "norm_parameters = weight"}},
+      {{{"model", {{"norm_position", "both"}, {"parallel_residual", true}}}},
+       {"have norms before them alone", "norm_position = both"}},
+      {{{"model", {{"qk_layernorm_whole", true}}}},
+       {"over what the norms", "without model.qk_layernorm", "add --qk-layernorm"}},
+      {{{"model", {{"qk_layernorm", true}, {"qk_layernorm_whole", true}}},
+        {"parallelism", {{"tensor", 2}}}},
+       {"a norm over all heads", "parallelism.tensor = 2"}},
+      {{{"model", {{"no_rope_freq", {0, 1, 0}}, {"position_embedding", "rope"}}}},
+       {"which layers are meant is not clear", "model.no_rope_freq has 3 numbers"}},
+      {{{"model", {{"no_rope_freq", {2}}}}},
+       {"which layers lack the rotary positions", "position_embedding = learned_absolute"}},
+      {{{"model", {{"sliding_window", 16}}}, {"training", {{"framework", "megatron-lm"}}}},
+       {"shorter than the sequence", "model.sliding_window = 16", "--sliding-window 0"}},
+      {{{"model", {{"sliding_window", 16}}},
+        {"parallelism", {{"context", 2}}},
+        {"training", {{"framework", "plain"}}}},
+       {"shorter than the sequence", "parallelism.context = 2"}},
+      {{{"model", {{"window_attn_skip_freq", {0, 1, 0}}}}},
+       {"which layers are meant is not clear", "model.window_attn_skip_freq has 3 numbers"}},
       {{{"model", {{"parallel_residual", true}, {"num_experts", 4}}},
         {"training", {{"framework", "plain"}}}},
        {"do not work with experts", "model.num_experts = 4"}},
@@ -71,9 +100,54 @@ TEST(LayerRules, LetGoodPlansPass) {
                                {"training", {{"framework", framework}}}}),
               "");
   }
+  EXPECT_EQ(complaint_about({{"model", {{"norm_position", "after"}, {"add_mlp_bias", true}}}}), "");
+  EXPECT_EQ(complaint_about(predicting({{"model", {{"no_rope_freq", {2}}}}})), "");
   EXPECT_EQ(complaint_about({{"parallelism", {{"tp_linear_async_communication", true}}},
                              {"training", {{"framework", "nanotron"}}}}),
             "");
+}
+
+TEST(LayerRules, TakeAWindowThatIsNotShorterThanTheSequence) {
+  const int64_t sequence = small_plan().sequence_length();
+  const auto complaint = [](int64_t window, const char* framework) {
+    return complaint_about(
+        {{"model", {{"sliding_window", window}}}, {"training", {{"framework", framework}}}});
+  };
+  EXPECT_EQ(complaint(sequence, "megatron-lm"), "");
+  EXPECT_NE(complaint(sequence - 1, "megatron-lm"), "");
+  for (const char* framework : {"transformers", "plain"}) {
+    EXPECT_EQ(complaint(sequence - 1, framework), "") << framework;
+  }
+}
+
+// _ignore_causal_mask_sdpa in masking_utils.py of transformers asks for a sequence that is shorter
+// than the window.
+TEST(WindowMasks, AreMadeForLongSequences) {
+  const int64_t sequence = small_plan().sequence_length();
+  const auto made = [](int64_t window, const char* framework) {
+    return makes_window_mask(small_plan(
+        {{"model", {{"sliding_window", window}}}, {"training", {{"framework", framework}}}}));
+  };
+  EXPECT_FALSE(made(0, "transformers"));
+  EXPECT_TRUE(made(sequence, "transformers"));
+  EXPECT_FALSE(made(sequence + 1, "transformers"));
+  EXPECT_TRUE(made(sequence - 1, "plain"));
+  EXPECT_FALSE(made(sequence, "plain"));
+  EXPECT_FALSE(made(sequence, "megatron-lm"));
+}
+
+// Megatron-LM and TorchTitan do not have them.
+TEST(Defaults, TakeAFrameworkThatHasTheLayers) {
+  const auto framework = [](const char* position, int64_t zero_stage) {
+    return small_plan({{"model", {{"norm_position", position}}},
+                       {"parallelism", {{"zero_stage", zero_stage}}}})
+        .training.framework.value();
+  };
+  EXPECT_EQ(framework("before", 0), Framework::kMegatronLm);
+  EXPECT_EQ(framework("after", 0), Framework::kPlain);
+  EXPECT_EQ(framework("before", 3), Framework::kTorchtitan);
+  EXPECT_EQ(framework("after", 3), Framework::kTransformers);
+  EXPECT_EQ(small_plan({{"model", {{"sliding_window", 4}}}}).training.framework, Framework::kPlain);
 }
 
 }  // namespace

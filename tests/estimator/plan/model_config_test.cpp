@@ -6,7 +6,7 @@ namespace estimator {
 namespace {
 
 TEST(ModelPresets, HaveTheirPublishedParameterCounts) {
-  EXPECT_EQ(model_presets().size(), 65u);
+  EXPECT_EQ(model_presets().size(), 85u);
   for (const ModelPreset& preset : model_presets()) {
     EXPECT_EQ(parameter_count(preset.config, preset.config.vocab_size), preset.parameters)
         << preset.name;
@@ -22,11 +22,19 @@ TEST(ModelPresets, CountWhatTheirAuthorsPublished) {
   EXPECT_EQ(find_model_preset("llama3-405b")->parameters, 405853388800);
   EXPECT_EQ(find_model_preset("mistral-7b")->parameters, 7241732096);
   EXPECT_EQ(find_model_preset("qwen2.5-7b")->parameters, 7615616512);
-  // Totals of the weights, as KerasHub's presets (gpt2-xl, gemma-7b), the hub's list of tensors
-  // (qwen3-235b-a22b), the head of a GGUF file (phi-4) and a loaded model (glm-4-9b) tell them.
+  // Totals of the weights, as KerasHub's presets (gpt2-xl, gemma-*, phi-3-mini-4k), the hub's list
+  // of tensors (qwen3-235b-a22b, olmo-2-*, smollm3-3b), the head of a GGUF file (phi-4) and a
+  // loaded model (glm-4-9b) tell them.
   EXPECT_EQ(find_model_preset("gpt2-xl")->parameters, 1557611200);
   EXPECT_EQ(find_model_preset("gemma-7b")->parameters, 8537680896);
+  EXPECT_EQ(find_model_preset("gemma-2-2b")->parameters, 2614341888);
+  EXPECT_EQ(find_model_preset("gemma-3-1b")->parameters, 999885952);
+  EXPECT_EQ(find_model_preset("gemma-3-4b")->parameters, 3880099328);
+  EXPECT_EQ(find_model_preset("phi-3-mini-4k")->parameters, 3821079552);
   EXPECT_EQ(find_model_preset("qwen3-235b-a22b")->parameters, 235093634560);
+  EXPECT_EQ(find_model_preset("olmo-2-7b")->parameters, 7298617344);
+  EXPECT_EQ(find_model_preset("olmo-2-13b")->parameters, 13716198400);
+  EXPECT_EQ(find_model_preset("smollm3-3b")->parameters, 3075098624);
   EXPECT_EQ(find_model_preset("phi-4")->parameters, 14659507200);
   EXPECT_EQ(find_model_preset("glm-4-9b")->parameters, 9399951360);
 }
@@ -92,6 +100,51 @@ TEST(ModelConfig, CountsALayerByHand) {
   EXPECT_EQ(layer_parameter_count(model, 0), 16 + 32 + 16 + 32 + 32);
   model.add_qkv_bias = true;
   EXPECT_EQ(layer_parameter_count(model, 0), 16 + 40 + 16 + 32 + 32);
+}
+
+// Embedding 10 x 4; a layer of 16 without norms: each matrix of attention and MLP has 4 x 4
+// elements for 2 heads of 2, or 4 x 8.
+TEST(ModelConfig, CountsTheNormsAndBiasesOfItsLayers) {
+  ModelConfig model;
+  model.num_layers = 1;
+  model.hidden_size = 4;
+  model.num_attention_heads = 2;
+  model.ffn_hidden_size = 8;
+  model.position_embedding = PositionEmbedding::kRope;
+  model.add_bias_linear = false;
+  model = with_derived_fields(model);
+  const int64_t products = 4 * 16 + 2 * 32;
+  EXPECT_EQ(layer_parameter_count(model, 0), products + 2 * 8);
+  model.norm_position = NormPosition::kAfter;
+  EXPECT_EQ(layer_parameter_count(model, 0), products + 2 * 8);
+  model.norm_position = NormPosition::kBoth;
+  EXPECT_EQ(layer_parameter_count(model, 0), products + 4 * 8);
+  model.norm_parameters = NormParameters::kWeight;
+  EXPECT_EQ(layer_parameter_count(model, 0), products + 4 * 4);
+  model.norm_parameters = NormParameters::kNone;
+  EXPECT_EQ(layer_parameter_count(model, 0), products);
+  EXPECT_EQ(parameter_count(model, 10), products + 40);
+  model.add_output_bias = true;
+  EXPECT_EQ(parameter_count(model, 10), products + 40 + 10);
+  model.add_attention_bias = true;
+  EXPECT_EQ(layer_parameter_count(model, 0), products + 12 + 4);
+  model.add_mlp_bias = true;
+  EXPECT_EQ(layer_parameter_count(model, 0), products + 12 + 4 + 8 + 4);
+}
+
+TEST(ModelConfig, KnowsWhichLayersHaveRotaryPositions) {
+  ModelConfig model;
+  model.num_layers = 4;
+  const auto layers = [&] {
+    std::vector<bool> has;
+    for (int64_t layer = 0; layer < 4; ++layer) has.push_back(model.has_rope_in(layer));
+    return has;
+  };
+  EXPECT_EQ(layers(), (std::vector<bool>{true, true, true, true}));
+  model.no_rope_freq = {2};
+  EXPECT_EQ(layers(), (std::vector<bool>{true, false, true, false}));
+  model.no_rope_freq = {1, 0, 0, 1};
+  EXPECT_EQ(layers(), (std::vector<bool>{false, true, true, false}));
 }
 
 // 8,190,735,360 parameters of Qwen3-8B, as its weights on Hugging Face add up.

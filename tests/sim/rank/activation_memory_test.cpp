@@ -109,6 +109,17 @@ TEST(GptLayerActivations, AreFewerOfAttentionAndMlpInParallel) {
             s * b * h * (30 / t + 2 + 5 * a * s / (h * t)) + kLayerNormRows / t);
 }
 
+// A norm keeps its input, and two numbers for each row, wherever it is; before the MLP that is what
+// attention was added to, after attention what is added.
+TEST(GptLayerActivations, HaveTheInputsOfTheirNorms) {
+  const auto with_norms = [](const char* position) {
+    return layer_bytes(
+        {{"model", {{"norm_position", position}}}, {"training", {{"framework", "plain"}}}});
+  };
+  EXPECT_EQ(with_norms("after"), with_norms("before"));
+  EXPECT_EQ(with_norms("both") - with_norms("before"), 2 * 2 * s * b * h + kLayerNormRows);
+}
+
 // Where a rank has one group the query is a view of the product, which TransformerEngine copies as
 // it copies key and value (get_qkv_layout in attention/dot_product_attention/utils.py).
 TEST(GptLayerActivations, KeepNoProductWhereAllQueriesAreOfOneGroup) {

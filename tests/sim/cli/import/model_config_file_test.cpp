@@ -102,10 +102,11 @@ TEST(HfConfig, ReadsWhatDeepSeeksClassWritesBesides) {
 
 TEST(HfConfig, TakesNoNullForTrue) {
   const auto of = [](const std::string& bias) {
-    return hf_techniques(hf_plan(R"({"model_type": "llama", "attention_bias": )" + bias + "}"));
+    return said_key(hf_plan(R"({"model_type": "llama", "attention_bias": )" + bias + "}"),
+                    "model.add_attention_bias");
   };
-  EXPECT_EQ(of("null"), HfNames{});
-  EXPECT_EQ(of("true"), HfNames{"attention-bias"});
+  EXPECT_EQ(of("null"), Json());
+  EXPECT_EQ(of("true"), true);
 }
 
 // MixtralSparseMoeBlock multiplies by noise where router_jitter_noise is more than 0.
@@ -118,11 +119,21 @@ TEST(HfConfig, NamesNoiseOnTheInputsOfRouters) {
   EXPECT_EQ(of("0.0"), HfNames{});
 }
 
-// GemmaDecoderLayer has two norms; those of Gemma 2 and 3 have four.
+// GemmaDecoderLayer has two norms; those of Gemma 2 and 3 have four. Gemma3TextModel turns heads in
+// layers with a window by other angles, and Gemma2ForCausalLM caps its logits.
 TEST(HfConfig, TellsTheGemmasApart) {
-  EXPECT_EQ(hf_techniques(hf_plan(R"({"model_type": "gemma"})")), HfNames{"gemma-norms"});
-  const HfNames later = hf_techniques(hf_plan(R"({"model_type": "gemma2"})"));
-  EXPECT_THAT(later, testing::Contains("gemma-layers"));
+  const auto said = [](const std::string& type, const std::string& key) {
+    return said_key(hf_plan(Json{{"model_type", type}}.dump()), "model." + key);
+  };
+  for (const char* type : {"gemma", "gemma2", "gemma3_text"}) {
+    EXPECT_EQ(said(type, "norm_weight_in_fp32"), true) << type;
+  }
+  EXPECT_EQ(said("gemma", "norm_position"), Json());
+  EXPECT_EQ(said("gemma2", "norm_position"), "both");
+  EXPECT_EQ(said("gemma2", "final_logit_softcapping"), 30);
+  EXPECT_EQ(said("gemma2", "window_attn_skip_freq"), Json({2}));
+  EXPECT_EQ(said("gemma3_text", "rotary_base_in_window"), 10000);
+  EXPECT_EQ(said("gemma3_text", "window_attn_skip_freq"), Json({6}));
 }
 
 TEST(HfConfig, NamesWhatItsLayersHaveBesides) {
@@ -219,14 +230,14 @@ TEST(HfConfig, KnowsWhichLayersHaveExperts) {
   EXPECT_EQ(small_model("deepseek_v3", cut), 36'555'648);
 }
 
-// GlmAttention has biases on query, key and value.
-TEST(HfConfig, KnowsFamiliesWithBiasesOfQueryKeyAndValue) {
-  const Json keys = {{"intermediate_size", 1024}, {"num_key_value_heads", 4}};
-  EXPECT_EQ(small_model("glm", and_keys(keys, {{"attention_bias", true}})), 45'363'712);
-  EXPECT_EQ(small_model("glm", and_keys(keys, {{"attention_bias", false}})),
-            45'363'712 - 4 * 16 * 128);
-  EXPECT_EQ(small_model("stablelm", and_keys(keys, {{"use_qkv_bias", false}})),
-            42'218'496 - 4 * 16 * 64);
+// LlamaAttention has biases on all four products, GlmAttention on those of query, key and value.
+TEST(HfConfig, KnowsWhichProductsHaveBiases) {
+  const Json llama = {{"intermediate_size", 1024}, {"num_key_value_heads", 4}};
+  EXPECT_EQ(small_model("llama", and_keys(llama, {{"attention_bias", true}})), 42'215'936);
+  EXPECT_EQ(small_model("llama", and_keys(llama, {{"attention_bias", true}, {"mlp_bias", true}})),
+            42'226'176);
+  EXPECT_EQ(small_model("glm4", and_keys(llama, {{"attention_bias", true}})), 45'367'808);
+  EXPECT_EQ(small_model("glm4", and_keys(llama, {{"attention_bias", false}})), 45'359'616);
 }
 
 TEST(HfConfig, RefusesBiasesOfAttentionThatAreNotBuilt) {
@@ -234,10 +245,8 @@ TEST(HfConfig, RefusesBiasesOfAttentionThatAreNotBuilt) {
     const Json config = {{"model_type", type}, {"attention_bias", bias}};
     return hf_techniques(hf_plan(config.dump()));
   };
-  for (const char* type : {"llama", "qwen3", "deepseek_v3", "granite"}) {
-    EXPECT_EQ(of(type, true), HfNames{"attention-bias"}) << type;
-    EXPECT_EQ(of(type, false), HfNames{}) << type;
-  }
+  EXPECT_EQ(of("deepseek_v3", true), HfNames{"attention-bias"});
+  EXPECT_EQ(of("deepseek_v3", false), HfNames{});
   EXPECT_EQ(of("gpt_neox", true), HfNames{});
   EXPECT_EQ(of("gpt_neox", false), HfNames{"attention-bias"});
   EXPECT_EQ(of("mixtral", true), HfNames{});  // its class has no such key
@@ -253,17 +262,30 @@ Json grouped_and(const Json& more) { return and_keys(grouped_keys(), more); }
 
 TEST(HfConfig, CountsTheParametersOfDenseFamilies) {
   EXPECT_EQ(small_model("opt", {{"ffn_dim", 1024}}), 24'829'952);  // two positions more
+  EXPECT_EQ(small_model("olmo", grouped_keys()), 42'205'184);      // norms without weights
+  EXPECT_EQ(small_model("olmo2", grouped_keys()), 42'212'864);  // norms of whole queries and keys
   EXPECT_EQ(small_model("gpt_bigcode", Json::object()), 27'188'736);
   EXPECT_EQ(small_model("starcoder2", grouped_keys()), 23'745'536);
   EXPECT_EQ(small_model("stablelm", grouped_and({{"use_qkv_bias", true}})), 42'218'496);
   EXPECT_EQ(small_model("glm", grouped_keys()), 45'363'712);
+  EXPECT_EQ(small_model("smollm3", grouped_keys()), 25'825'792);
   EXPECT_EQ(small_model("granite", grouped_keys()), 42'209'792);
   EXPECT_EQ(small_model("seed_oss", grouped_keys()), 45'363'712);
+  EXPECT_EQ(small_model("cohere", grouped_keys()),
+            25'823'744);  // norms without biases, one a layer
   EXPECT_EQ(small_model("ernie4_5", grouped_keys()), 28'971'520);
   EXPECT_EQ(small_model("nemotron", grouped_keys()), 40'117'248);
   EXPECT_EQ(small_model("arcee", grouped_keys()), 40'112'640);
   EXPECT_EQ(small_model("helium", grouped_and({{"head_dim", 64}})), 42'209'792);
   EXPECT_EQ(small_model("hunyuan_v1_dense", grouped_and({{"head_dim", 64}})), 42'210'304);
+  EXPECT_EQ(small_model("phi", {{"intermediate_size", 1024}}), 41'208'064);  // a bias of the head
+  EXPECT_EQ(small_model("phi", {{"intermediate_size", 1024}, {"qk_layernorm", true}}), 41'209'088);
+}
+
+TEST(HfConfig, CountsTheParametersOfFamiliesWithAWindow) {
+  EXPECT_EQ(small_model("olmo3", grouped_keys()), 42'212'864);
+  EXPECT_EQ(small_model("exaone4", grouped_keys()), 42'210'304);
+  EXPECT_EQ(small_model("cohere2", grouped_keys()), 25'823'744);
 }
 
 TEST(HfConfig, CountsTheParametersOfFamiliesWithExperts) {
@@ -273,6 +295,7 @@ TEST(HfConfig, CountsTheParametersOfFamiliesWithExperts) {
   const Json dots = {
       {"n_routed_experts", 8}, {"n_shared_experts", 2}, {"first_k_dense_replace", 1}};
   EXPECT_EQ(small_model("dots1", and_keys(grouped_and(experts), dots)), 49'300'480);
+  EXPECT_EQ(small_model("olmoe", grouped_and({{"num_experts", 8}})), 86'269'440);
   EXPECT_EQ(small_model("granitemoe", grouped_and({{"num_local_experts", 4}})), 61'092'352);
   // Without the biases that choose experts, which no gradient changes.
   EXPECT_EQ(
@@ -284,16 +307,64 @@ TEST(HfConfig, CountsTheParametersOfFamiliesWithExperts) {
   EXPECT_EQ(small_model("hunyuan_v1_moe", grouped_and(hunyuan)), 67'384'320);
 }
 
-// Phi-4-mini's window is of 262,144 tokens, and its longest sequence of 131,072.
-TEST(HfConfig, RefusesNoWindowThatHoldsTheLongestSequence) {
-  const auto of = [](int64_t window) {
-    const Json config = {
-        {"model_type", "phi3"}, {"max_position_embeddings", 4096}, {"sliding_window", window}};
-    return hf_techniques(hf_plan(config.dump()));
+// SmolLM3Config: no_rope_layers has a 1 for a layer with positions.
+TEST(HfConfig, KnowsWhichLayersHaveNoPositions) {
+  const auto freq = [](const std::string& type, const Json& keys) {
+    const Json config = {{"model_type", type}, {"num_hidden_layers", 8}};
+    return said_key(hf_plan(and_keys(config, keys).dump()), "model.no_rope_freq");
   };
-  EXPECT_EQ(of(8192), HfNames{});
-  EXPECT_EQ(of(4096), HfNames{});
-  EXPECT_EQ(of(2047), HfNames{"sliding-window"});
+  EXPECT_EQ(freq("smollm3", Json::object()), Json({4}));
+  EXPECT_EQ(freq("smollm3", {{"no_rope_layer_interval", 2}}), Json({2}));
+  EXPECT_EQ(freq("smollm3", {{"no_rope_layers", {1, 0, 1, 1, 0, 1, 1, 1}}}),
+            Json({0, 1, 0, 0, 1, 0, 0, 0}));
+  EXPECT_EQ(freq("smollm3", {{"no_rope_layers", {1, 1, 1, 1, 1, 1, 1, 1}}}), Json());
+  EXPECT_EQ(freq("cohere2", Json::object()), Json({4}));
+  EXPECT_EQ(freq("exaone4", {{"sliding_window_pattern", "LG"}}), Json({2}));
+  EXPECT_EQ(freq("exaone4", {{"sliding_window", nullptr}}), Json());
+  EXPECT_EQ(freq("llama", Json::object()), Json());
+}
+
+TEST(HfConfig, KnowsWhichLayersHaveAWindow) {
+  const auto freq = [](const std::string& type, const Json& keys) {
+    const Json config = {
+        {"model_type", type}, {"num_hidden_layers", 6}, {"max_position_embeddings", 8192}};
+    return said_key(hf_plan(and_keys(config, keys).dump()), "model.window_attn_skip_freq");
+  };
+  const Json types = {"full_attention",
+                      "sliding_attention",
+                      "sliding_attention",
+                      "full_attention",
+                      "sliding_attention",
+                      "sliding_attention"};
+  EXPECT_EQ(freq("mistral", {{"sliding_window", 512}}), Json());
+  EXPECT_EQ(freq("olmo3", Json::object()), Json({4}));
+  EXPECT_EQ(freq("cohere2", {{"sliding_window_pattern", 3}}), Json({3}));
+  EXPECT_EQ(freq("exaone4", {{"sliding_window_pattern", "LG"}}), Json({2}));
+  EXPECT_EQ(freq("olmo3", {{"layer_types", types}}), Json({0, 1, 1, 0, 1, 1}));
+  EXPECT_EQ(freq("qwen2",
+                 {{"use_sliding_window", true}, {"sliding_window", 512}, {"max_window_layers", 2}}),
+            Json({0, 0, 1, 1, 1, 1}));
+}
+
+TEST(HfConfig, KnowsTheWindowOfAFamily) {
+  const auto window = [](const Json& config) {
+    return said_key(hf_plan(config.dump()), "model.sliding_window");
+  };
+  const auto of_phi = [&](int64_t tokens) {
+    return window(
+        {{"model_type", "phi3"}, {"max_position_embeddings", 4096}, {"sliding_window", tokens}});
+  };
+  EXPECT_EQ(of_phi(2047), 2047);
+  EXPECT_EQ(of_phi(4096), 4096);
+  EXPECT_EQ(of_phi(8192), Json());
+  EXPECT_EQ(
+      window(
+          {{"model_type", "olmo3"}, {"num_hidden_layers", 1}, {"layer_types", {"full_attention"}}}),
+      Json());
+  EXPECT_EQ(window({{"model_type", "mistral"}, {"sliding_window", 4096}}), 4096);
+  EXPECT_EQ(window({{"model_type", "mistral"}, {"sliding_window", nullptr}}), Json());
+  EXPECT_EQ(window({{"model_type", "olmo3"}, {"max_position_embeddings", 8192}}), 4096);
+  EXPECT_EQ(window({{"model_type", "qwen2"}, {"sliding_window", 32768}}), Json());
 }
 
 TEST(HfConfig, NamesTheOneThingThatIsMissing) {
@@ -303,17 +374,11 @@ TEST(HfConfig, NamesTheOneThingThatIsMissing) {
   EXPECT_EQ(of(and_keys(wide, {{"word_embed_proj_dim", 1024}})), HfNames{});
   EXPECT_EQ(of({{"model_type", "opt"}, {"do_layer_norm_before", false}}),
             HfNames{"norm-after-sum"});
-  EXPECT_EQ(of({{"model_type", "stablelm"}, {"qk_layernorm", true}}), HfNames{"norm-of-each-head"});
+  EXPECT_EQ(of({{"model_type", "olmo"}, {"clip_qkv", 8.0}}), HfNames{"clipped-heads"});
+  EXPECT_EQ(of({{"model_type", "cohere"}, {"use_qk_norm", true}}), HfNames{"norm-of-each-head"});
   EXPECT_EQ(of({{"model_type", "baichuan"}, {"num_attention_heads", 40}}), HfNames{"alibi"});
   EXPECT_EQ(of({{"model_type", "baichuan"}, {"num_attention_heads", 32}}), HfNames{});
-  const std::pair<const char*, const char*> families[] = {{"olmo", "norm-parameters"},
-                                                          {"olmo2", "norms-after"},
-                                                          {"olmoe", "norms-of-all-heads"},
-                                                          {"smollm3", "layers-without-rope"},
-                                                          {"cohere", "norm-parameters"},
-                                                          {"phi", "output-bias"},
-                                                          {"glm4", "norms-after"},
-                                                          {"jamba", "mamba"},
+  const std::pair<const char*, const char*> families[] = {{"jamba", "mamba"},
                                                           {"granitemoehybrid", "mamba"},
                                                           {"minimax", "linear-attention"},
                                                           {"recurrent_gemma", "recurrent-layers"},

@@ -69,6 +69,9 @@ constexpr const char* kParallel =
 constexpr const char* kParallelOneNorm =
     R"({"model": {"parallel_residual": true, "tied_layernorm": true},
         "training": {"framework": "plain"}})";
+constexpr const char* kNormsOnBothSides =
+    R"({"model": {"norm_position": "both", "norm_parameters": "weight", "add_output_bias": true},
+        "training": {"framework": "plain"}})";
 constexpr const char* kTensor4Async =
     R"({"parallelism": {"tensor": 4, "sequence_parallel": true,
                         "tp_linear_async_communication": true},
@@ -265,6 +268,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{"Tensor2SequenceParallel", 2, kTensor2Sp, false, kParallel},
                     Layout{
                         "Tensor4SequenceParallelOneNorm", 4, kTensor4Sp, false, kParallelOneNorm},
+                    Layout{"Tensor2NormsOnBothSides", 2, kTensor2Sp, false, kNormsOnBothSides},
                     Layout{"Tensor4Async", 4, kTensor4Async, true},
                     Layout{"Tensor2Data2AsyncTwice", 4, kTensor2AsyncTwice, true},
                     Layout{"RecomputedModules", 4, kRecomputedModules},
