@@ -31,6 +31,14 @@ void note_balancing(std::vector<std::string>& notes, const Plan& plan) {
                   to_string(plan.training.framework.value())));
 }
 
+/// DistributedOptimizer.__init__ of megatron/core/optimizer/distrib_optimizer.py asserts it.
+void note_sharded_sgd(std::vector<std::string>& notes, const Plan& plan) {
+  const bool is_megatrons =
+      plan.training.framework == Framework::kMegatronLm && plan.parallelism.zero_stage == 1;
+  if (!is_megatrons || plan.training.optimizer != Optimizer::kSgd) return;
+  notes.push_back("warning: Megatron-LM's distributed optimizer stops at SGD");
+}
+
 void note_positions(std::vector<std::string>& notes, const Plan& plan) {
   if (plan.sequence_length() <= plan.model.max_position_embeddings) return;
   notes.push_back(fmt::format("warning: the sequence of {} is longer than the model's {} positions",
@@ -116,6 +124,7 @@ std::vector<std::string> plan_notes(const Plan& plan) {
   }
   note_size(notes, plan);
   note_balancing(notes, plan);
+  note_sharded_sgd(notes, plan);
   note_positions(notes, plan);
   note_modules(notes, plan);
   note_scores(notes, plan);

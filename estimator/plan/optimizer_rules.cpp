@@ -60,18 +60,6 @@ void check_muon(Rules& rules) {
           "leave out --no-use-layer-wise-param-layout or --overlap-param-gather");
 }
 
-/// DistributedOptimizer.__init__ of megatron/core/optimizer/distrib_optimizer.py, which could not
-/// write another optimizer's state to a checkpoint.
-void check_distributed_optimizer(Rules& rules) {
-  const Plan& plan = rules.plan();
-  const bool is_distributed =
-      plan.training.framework == Framework::kMegatronLm && plan.parallelism.zero_stage == 1;
-  rules.require(!is_distributed || plan.training.optimizer != Optimizer::kSgd,
-                "Megatron-LM's distributed optimizer does not run SGD",
-                "parallelism.zero_stage = 1, training.optimizer = sgd",
-                "leave out --use-distributed-optimizer, or use adamw");
-}
-
 /// validate_args of megatron/training/arguments.py.
 void check_overlapped_gathers(Rules& rules) {
   const ParallelConfig& p = rules.plan().parallelism;
@@ -139,7 +127,6 @@ void check_optimizer_instances(Rules& rules) {
 
 void check_optimizer(Rules& rules) {
   check_muon(rules);
-  check_distributed_optimizer(rules);
   check_overlapped_gathers(rules);
   check_optimizer_instances(rules);
 }

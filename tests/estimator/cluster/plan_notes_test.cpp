@@ -41,6 +41,18 @@ TEST(PlanNotes, ALossOfThePresetThatTheFrameworkHasNotIsLeftOut) {
   EXPECT_THAT(plan_notes(plan), Contains(HasSubstr("left out: the loss that balances")));
 }
 
+TEST(PlanNotes, ADistributedOptimizerOfSgdIsWarnedOf) {
+  const auto notes_of = [](int zero_stage) {
+    const Json tree = {{"model", "llama3-8b"},
+                       {"cluster", {{"gpu", "h100"}, {"nodes", 1}}},
+                       {"parallelism", {{"zero_stage", zero_stage}}},
+                       {"training", {{"optimizer", "sgd"}}}};
+    return plan_notes(resolve_plan({.tree = tree, .context = {}}));
+  };
+  EXPECT_THAT(notes_of(1), ElementsAre(HasSubstr("stops at SGD")));
+  EXPECT_THAT(notes_of(0), IsEmpty());
+}
+
 TEST(PlanNotes, ASequenceBeyondThePositionsIsNoted) {
   EXPECT_THAT(plan_notes_of("llama3-8b", {{"sequence_length", 16'384}}),
               ElementsAre(HasSubstr("16,384 is longer than the model's 8,192 positions")));

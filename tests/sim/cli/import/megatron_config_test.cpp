@@ -6,17 +6,12 @@
 #include "estimator/plan/plan.h"
 #include "sim/cli/import/import_file.h"
 #include "sim/cli/import/key_table.h"
+#include "tests/sim/cli/import/technique_names.h"
 
 namespace sim {
 namespace {
 
 using estimator::Json;
-
-std::vector<std::string> names_of_techniques(const ImportedPlan& plan) {
-  std::vector<std::string> names;
-  for (const UsedTechnique& used : plan.techniques) names.push_back(used.technique->name);
-  return names;
-}
 
 /// Of the model on two GPUs.
 int64_t parameters_of(Json tree) {

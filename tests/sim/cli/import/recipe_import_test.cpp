@@ -9,6 +9,7 @@
 #include "sim/cli/import/import_file.h"
 #include "sim/cli/input/plan_file.h"
 #include "sim/cli/process/temporary_folder.h"
+#include "tests/sim/cli/import/technique_names.h"
 
 namespace sim {
 namespace {
@@ -18,12 +19,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::vector<std::string> names_of_techniques(const ImportedPlan& plan) {
-  std::vector<std::string> names;
-  for (const UsedTechnique& used : plan.techniques) names.push_back(used.technique->name);
-  return names;
-}
 
 /// A checkout with a recipe as Megatron-Bridge has them: one that changes another, which lies in
 /// another module.

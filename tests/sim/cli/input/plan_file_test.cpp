@@ -34,7 +34,7 @@ std::string yaml_error(const std::string& text) {
 
 Json tree_of(const std::string& path) { return read_plan_or_other_file(path).tree.json(); }
 
-class PlanFile : public OnerankProgram {
+class PlanFileReading : public OnerankProgram {
  protected:
   std::string error_of(const std::string& file) {
     try {
@@ -46,7 +46,7 @@ class PlanFile : public OnerankProgram {
   }
 };
 
-TEST_F(PlanFile, YamlGivesTheTreeThatJsonGives) {
+TEST_F(PlanFileReading, YamlGivesTheTreeThatJsonGives) {
   const std::string json = R"({"name": "8", "model": {"preset": "gpt2", "hidden_dropout": 0.1},
       "parallelism": {"tensor": 2, "data": null, "sequence_parallel": true, "layers_per_stage": [6, 6]},
       "training": {"tokens": 3e11}})";
@@ -126,7 +126,7 @@ TEST(YamlTree, RefusesNestingThatWouldOverflowTheStack) {
   EXPECT_THAT(yaml_error(maps), HasSubstr("plan.yaml is not a valid YAML plan"));
 }
 
-TEST_F(PlanFile, ThatIsNotThereGetsTheHelpThatItsNameCallsFor) {
+TEST_F(PlanFileReading, ThatIsNotThereGetsTheHelpThatItsNameCallsFor) {
   EXPECT_THAT(error_of("llama3-8b"), HasSubstr("write --model llama3-8b"));
   EXPECT_THAT(error_of("true"), HasSubstr("a switch does not take a value"));
   write("mine.json", "{}");
@@ -134,7 +134,7 @@ TEST_F(PlanFile, ThatIsNotThereGetsTheHelpThatItsNameCallsFor) {
   EXPECT_THAT(error_of(path(std::string(300, 'x'))), HasSubstr("File name too long"));
 }
 
-TEST_F(PlanFile, OnStandardInputIsYamlUnlessItBeginsWithABracket) {
+TEST_F(PlanFileReading, OnStandardInputIsYamlUnlessItBeginsWithABracket) {
   const auto read = [&](const std::string& text) {
     EXPECT_NE(std::freopen(write("stdin", text).c_str(), "r", stdin), nullptr);
     return read_plan_or_other_file("-").tree.json();
@@ -153,7 +153,7 @@ TEST_F(PlanFile, OnStandardInputIsYamlUnlessItBeginsWithABracket) {
       estimator::UserError);
 }
 
-TEST_F(PlanFile, ThatIsNotUtf8IsRefused) {
+TEST_F(PlanFileReading, ThatIsNotUtf8IsRefused) {
   EXPECT_THAT(error_of(write("plan.yaml", "name: \"\xff\"\n")),
               AllOf(HasSubstr("is not UTF-8 text"), HasSubstr("byte 7")));
   EXPECT_THAT(error_of(write("plan.json", "{\"name\": \"\xe9\"}")), HasSubstr("is not UTF-8"));
@@ -165,7 +165,7 @@ TEST(YamlTree, RefusesMoreKeysThanAnObjectMayHave) {
   EXPECT_THAT(yaml_error(text), AllOf(HasSubstr("more than 1000 keys"), HasSubstr("line 1001")));
 }
 
-TEST_F(PlanFile, EmptyBinaryHugeOrDeepOnesAreRefusedWithTheReason) {
+TEST_F(PlanFileReading, EmptyBinaryHugeOrDeepOnesAreRefusedWithTheReason) {
   EXPECT_THAT(error_of(write("empty.json", " \n")), HasSubstr("is empty"));
   EXPECT_THAT(error_of(write("binary.json", std::string("{\"a\":\0}", 7))),
               HasSubstr("not a text file"));
@@ -175,12 +175,12 @@ TEST_F(PlanFile, EmptyBinaryHugeOrDeepOnesAreRefusedWithTheReason) {
   EXPECT_THAT(error_of("/dev/zero"), HasSubstr("it is a device"));
 }
 
-TEST_F(PlanFile, ATruncatedOneIsRefusedWithItsLine) {
+TEST_F(PlanFileReading, ATruncatedOneIsRefusedWithItsLine) {
   EXPECT_THAT(error_of(write("plan.json", "{\"model\": \"gpt2\",\n \"cluster\": {\"gpu\"")),
               AllOf(HasSubstr("not valid JSON"), HasSubstr("line 2")));
 }
 
-TEST_F(PlanFile, ThatCannotBeReadIsNamed) {
+TEST_F(PlanFileReading, ThatCannotBeReadIsNamed) {
   EXPECT_THAT(error_of(path("none.json")),
               AllOf(HasSubstr("none.json"), HasSubstr("No such file")));
   EXPECT_THAT(error_of(path("")), HasSubstr("folder"));

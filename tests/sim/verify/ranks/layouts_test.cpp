@@ -71,7 +71,7 @@ constexpr const char* kParallelOneNorm =
         "training": {"framework": "plain"}})";
 constexpr const char* kNormsOnBothSides =
     R"({"model": {"norm_position": "both", "norm_parameters": "weight", "add_output_bias": true},
-        "training": {"framework": "plain"}})";
+        "training": {"framework": "plain", "optimizer": "sgd"}})";
 constexpr const char* kTensor4Async =
     R"({"parallelism": {"tensor": 4, "sequence_parallel": true,
                         "tp_linear_async_communication": true},
@@ -100,7 +100,7 @@ constexpr const char* kPipelineUneven =
     R"({"parallelism": {"pipeline": 3, "layers_per_stage": [2, 1, 1]}})";
 constexpr const char* kData2 = R"({"parallelism": {"data": 2}})";
 constexpr const char* kData2Zero =
-    R"({"parallelism": {"data": 2, "zero_stage": 1}, "training": {"optimizer": "sgd", "framework": "plain"}})";
+    R"({"parallelism": {"data": 2, "zero_stage": 1}, "training": {"optimizer": "sgd"}})";
 constexpr const char* kData4Overlap =
     R"({"parallelism": {"data": 4, "zero_stage": 1, "overlap_grad_reduce": true,
                         "overlap_param_gather": true, "bucket_elements": 5000}})";
