@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "estimator/base/text.h"
+#include "estimator/base/number_text.h"
 #include "sim/exec/absent_peers_store.h"
 #include "sim/exec/python.h"
 #include "sim/exec/variables.h"
@@ -30,13 +30,13 @@ std::optional<RecordKey> parse_key(const std::string& key) {
   const size_t name = key.find(kName);
   const size_t slash = key.find_last_of('/');
   if (name == std::string::npos || slash < name + kName.size()) return std::nullopt;
-  const std::string rank = key.substr(slash + 1);
-  if (!estimator::is_digits(rank)) return std::nullopt;
+  const auto rank = estimator::parse_number<int64_t>(std::string_view(key).substr(slash + 1));
+  if (!rank) return std::nullopt;
   std::string group = key.substr(0, name);
   while (group.ends_with('/')) group.pop_back();
   return RecordKey{.exchange = key.substr(0, slash),
                    .group = group.substr(group.find_last_of('/') + 1),
-                   .rank = std::strtoll(rank.c_str(), nullptr, 10)};
+                   .rank = *rank};
 }
 
 struct OwnRecord {

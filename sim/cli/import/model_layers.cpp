@@ -85,8 +85,7 @@ bool has_window(const Json& config, int64_t layer) {
 Pattern set_windows(const Json& config, Json& model) {
   const int64_t window = whole_number(model, "sliding_window");
   if (window == 0) return {};
-  const Pattern pattern =
-      pattern_of(model, [&](int64_t layer) { return has_window(config, layer); });
+  Pattern pattern = pattern_of(model, [&](int64_t layer) { return has_window(config, layer); });
   const bool is_used = std::count(pattern.begin(), pattern.end(), 1) > 0;
   if (!is_used || window > whole_number(model, "max_position_embeddings")) {
     model.erase("sliding_window");

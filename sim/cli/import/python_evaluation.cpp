@@ -22,7 +22,7 @@ std::string dotted(const PythonExpression& expression) {
 }  // namespace
 
 /// An imported value by its definition in the other file, or by its name where there is no file.
-PythonValue PythonInterpreter::resolved(PythonValue imported) {
+PythonValue PythonInterpreter::resolved(const PythonValue& imported) {
   const std::size_t colon = imported.text.find(':');
   const std::string module = imported.text.substr(0, colon);
   const std::string name = imported.text.substr(colon + 1);
@@ -106,7 +106,7 @@ PythonValue PythonInterpreter::evaluate_index(const PythonExpression& expression
 
 PythonValue PythonInterpreter::evaluate_dict(const PythonExpression& expression, Scope& scope) {
   PythonValue dict = python_dict();
-  const auto add = [&](PythonValue key, PythonValue value, int line) {
+  const auto add = [&](const PythonValue& key, PythonValue value, int line) {
     PythonItem* item = find_python_key(dict, key);
     if (item == nullptr)
       item = &dict.items->emplace_back(PythonItem{.name = key.as_text(), .value = {}, .key = key});
@@ -186,16 +186,15 @@ PythonCall PythonInterpreter::arguments_of(const PythonExpression& expression, S
 
 PythonValue PythonInterpreter::evaluate_call(const PythonExpression& expression, Scope& scope) {
   const PythonExpression& callee = expression.parts[0];
-  PythonCall arguments = arguments_of(expression, scope);
-  if (callee.kind != ExpressionKind::kAttribute)
-    return call(evaluate(callee, scope), std::move(arguments));
+  const PythonCall arguments = arguments_of(expression, scope);
+  if (callee.kind != ExpressionKind::kAttribute) return call(evaluate(callee, scope), arguments);
   const PythonValue receiver = evaluate(callee.parts[0], scope);
   if (auto value = call_python_method(receiver, callee.text, arguments)) return *value;
-  if (!receiver.is(ValueKind::kObject)) return call(evaluate(callee, scope), std::move(arguments));
+  if (!receiver.is(ValueKind::kObject)) return call(evaluate(callee, scope), arguments);
   return recorded(receiver.text + "." + callee.text, arguments, &receiver);
 }
 
-PythonValue PythonInterpreter::call(const PythonValue& callee, PythonCall call) {
+PythonValue PythonInterpreter::call(const PythonValue& callee, const PythonCall& call) {
   const bool is_followed =
       !estimator::contains(reading_.not_followed, callee.text.substr(callee.text.rfind('.') + 1));
   if (is_followed && callee.is(ValueKind::kFunction)) return call_function(callee, call);

@@ -103,7 +103,7 @@ class ExpressionReader {
   }
 
   PythonExpression lambda() {
-    const PythonExpression whole = make(ExpressionKind::kOther);
+    PythonExpression whole = make(ExpressionKind::kOther);
     while (!cursor_.now().is(":") && !cursor_.is_at(PythonToken::Kind::kEnd)) cursor_.take();
     cursor_.expect(":");
     one();

@@ -58,7 +58,7 @@ class PythonInterpreter {
   /// Null if there is no file of it.
   PythonModule* find_module(const std::string& path, const std::string& module);
   PythonValue name_in(PythonModule& module, const std::string& name);
-  PythonValue call(const PythonValue& callee, PythonCall call);
+  PythonValue call(const PythonValue& callee, const PythonCall& call);
   const std::vector<std::string>& undecided() const { return undecided_; }
 
  private:
@@ -97,7 +97,7 @@ class PythonInterpreter {
   PythonValue evaluate_choice(const PythonExpression& expression, Scope& scope);
   PythonValue evaluate_each(const PythonExpression& expression, Scope& scope);
   PythonCall arguments_of(const PythonExpression& expression, Scope& scope);
-  PythonValue resolved(PythonValue imported);
+  PythonValue resolved(const PythonValue& imported);
 
   // Calls.
   PythonValue call_function(const PythonValue& function, const PythonCall& call);

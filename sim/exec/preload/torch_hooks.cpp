@@ -213,14 +213,14 @@ EXPORTED int execve(const char* path, char* const argv[], char* const envp[]) {
 }
 
 /// torch's symmetric memory waits for what rank 0 of a group shares: a multicast object.
-EXPORTED ssize_t recvmsg(int socket, msghdr* message, int flags) {
+EXPORTED ssize_t recvmsg(int fd, msghdr* message, int flags) {
   static auto* const receive = reinterpret_cast<decltype(&recvmsg)>(dlsym(RTLD_NEXT, "recvmsg"));
-  if (recorder_is_loaded && sim::waits_for_absent_rank(socket)) {
+  if (recorder_is_loaded && sim::waits_for_absent_rank(fd)) {
     const int descriptor = recorder()->multicast_of_others();
-    sim::send_descriptor_to(socket, descriptor);
+    sim::send_descriptor_to(fd, descriptor);
     close(descriptor);
   }
-  return receive(socket, message, flags);
+  return receive(fd, message, flags);
 }
 
 /// The end of a process that skips its exit handlers (os._exit in Python).
