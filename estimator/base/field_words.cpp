@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "estimator/base/database.h"
+#include "estimator/base/glob.h"
 
 namespace onerank_data {
 extern const std::string_view field_words_json;
@@ -23,17 +24,6 @@ std::string as_word(std::string_view typed) {
   return word;
 }
 
-/// A pattern may have a * at its beginning and at its end.
-bool matches(std::string_view word, std::string_view pattern) {
-  const bool begins_open = pattern.starts_with('*');
-  if (begins_open) pattern.remove_prefix(1);
-  const bool ends_open = pattern.ends_with('*');
-  if (ends_open) pattern.remove_suffix(1);
-  if (begins_open && ends_open) return word.find(pattern) != word.npos;
-  if (begins_open) return word.ends_with(pattern);
-  return ends_open ? word.starts_with(pattern) : word == pattern;
-}
-
 }  // namespace
 
 const std::vector<FieldWord>& field_words() {
@@ -45,9 +35,7 @@ const std::vector<FieldWord>& field_words() {
 const FieldWord* find_field_word(std::string_view typed) {
   const std::string word = as_word(typed);
   for (const FieldWord& row : field_words()) {
-    for (const std::string& pattern : row.words) {
-      if (matches(word, pattern)) return &row;
-    }
+    if (matches_any_glob(word, row.words)) return &row;
   }
   return nullptr;
 }

@@ -22,7 +22,7 @@ struct HeldBytes {
 };
 
 /// The most bytes that are held as a backward begins, among the first `micro_batches` of the step
-/// (micro_batches_to_execute()); of `chunk` alone, if it is given.
+/// (micro_batches_to_execute()); of `of_chunk` alone, if it is given.
 double most_held_bytes(const ScheduleShape& shape,
                        int64_t stage,
                        int64_t micro_batches,

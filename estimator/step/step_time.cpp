@@ -223,11 +223,11 @@ double latest_end_of_step(const std::vector<StageTime>& stages) {
   return latest;
 }
 
-/// The waits of each stage that are so long, and so those at its end.
+/// The waits of each stage that are so long, also that at its end for the last one to be ready.
 std::vector<double> long_waits(const ScheduleReplay& replay,
                                const std::vector<StageEnd>& ends,
+                               double ready_seconds,
                                double long_wait) {
-  const double ready_seconds = ends[last_ready(ends)].ready_seconds;
   std::vector<double> waits;
   waits.reserve(ends.size());
   for (std::size_t s = 0; s < ends.size(); ++s) {
@@ -276,7 +276,7 @@ PlayedStep play_step(const Plan& plan,
       ready_seconds - end.ready_seconds + end_seconds - end_of_step(stages[busiest]);
   time.bubble_seconds = difference(replays[kTransfersFree].stages[busiest].idle_seconds() + at_end -
                                    stages[busiest].first_added.total_seconds());
-  return {.time = time, .long_wait_seconds = long_waits(replay, ends, long_wait)};
+  return {.time = time, .long_wait_seconds = long_waits(replay, ends, ready_seconds, long_wait)};
 }
 
 StepTime step_time(const Plan& plan,

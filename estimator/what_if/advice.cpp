@@ -67,12 +67,10 @@ std::vector<TriedChange> fastest(std::vector<TriedChange> tried, std::size_t mos
   return tried;
 }
 
-/// Two changes, and what the plan would need with both if each saved what it saves alone.
 struct Pair {
   const TriedChange* earlier;  ///< in the table of changes
   const TriedChange* later;
-  int64_t peak_bytes;
-  double seconds;
+  double seconds;  ///< of both iterations
 };
 
 std::string outcome_text(const FitAnswer& answer, int64_t capacity_bytes) {
@@ -149,17 +147,16 @@ class Adviser {
     return tried;
   }
 
-  /// The pairs that should fit, the fastest first.
+  /// The pairs with which the plan would fit if each change saved what it saves alone, the fastest
+  /// first.
   std::vector<Pair> promising_pairs(const std::vector<TriedChange>& single) const {
-    const int64_t before_bytes = before_.verdict.peak_bytes;
+    const int64_t to_save = before_.verdict.peak_bytes - before_.verdict.capacity_bytes;
     std::vector<Pair> pairs;
     for (auto later = single.begin(); later != single.end(); ++later) {
       for (auto earlier = single.begin(); earlier != later; ++earlier) {
-        const Pair pair{&*earlier,
-                        &*later,
-                        before_bytes - saved_bytes(*earlier) - saved_bytes(*later),
-                        earlier->iteration_seconds() + later->iteration_seconds()};
-        if (pair.peak_bytes <= before_.verdict.capacity_bytes) pairs.push_back(pair);
+        if (saved_bytes(*earlier) + saved_bytes(*later) < to_save) continue;
+        pairs.push_back(
+            {&*earlier, &*later, earlier->iteration_seconds() + later->iteration_seconds()});
       }
     }
     std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {

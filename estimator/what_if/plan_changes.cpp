@@ -196,10 +196,10 @@ Steps overlapped_data_ranks(const Start& from) {
   if (from.plan.replicas() == 1 || from.plan.fully_sharded() || !has_keys) return {};
   Proposal proposal{"overlap with the data ranks' communication", {}};
   if (!p.overlap_grad_reduce) {
-    proposal.edits.push_back({"parallelism.overlap_grad_reduce", true});
+    proposal.edits.push_back({paths::kOverlapReduce, true});
   }
   if (!p.overlap_param_gather && p.zero_stage == 1 && !gathers_in_turn(from.plan)) {
-    proposal.edits.push_back({"parallelism.overlap_param_gather", true});
+    proposal.edits.push_back({paths::kOverlapGather, true});
   }
   return proposal.edits.empty() ? Steps{} : Steps{{proposal}};
 }
@@ -207,7 +207,7 @@ Steps overlapped_data_ranks(const Start& from) {
 Steps gathers_at_once(const Start& from) {
   if (!from.plan.parallelism.overlap_param_gather || !gathers_in_turn(from.plan)) return {};
   return {{{"gathers of parameters at the end of the step, by all stages at once",
-            {{"parallelism.overlap_param_gather", false}}}}};
+            {{paths::kOverlapGather, false}}}}};
 }
 
 Steps overlapped_tensor_ranks(const Start& from) {

@@ -10,10 +10,10 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
+#include "estimator/base/glob.h"
 #include "estimator/base/text.h"
 #include "estimator/plan/given_sizes.h"
 #include "estimator/plan/plan_tree.h"
-#include "sim/cli/import/glob.h"
 #include "sim/cli/import/switch_words.h"
 #include "sim/cli/values/flag_value.h"
 #include "sim/cli/values/plan_flag_table.h"
@@ -137,7 +137,7 @@ class Importer {
     return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
       if (entry.values.empty()) return pattern.empty() || (pattern == "true" && !entry.is_null);
       return std::all_of(entry.values.begin(), entry.values.end(), [&](const std::string& value) {
-        return matches_glob(value, pattern);
+        return estimator::matches_glob(value, pattern);
       });
     });
   }
@@ -163,7 +163,7 @@ class Importer {
           std::any_of(row.keys.begin(), row.keys.end(), [&](const std::string& key) {
             const bool is_pattern = key.find('*') != key.npos;
             if (is_pattern != by_pattern) return false;
-            return is_pattern ? matches_glob(entry.key, key) : key == entry.key;
+            return is_pattern ? estimator::matches_glob(entry.key, key) : key == entry.key;
           });
       if (!is_named) continue;
       if (holds(row, entry)) return {Match::kRow, &row};

@@ -10,9 +10,9 @@
 #include "estimator/base/database.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
+#include "estimator/base/glob.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/plan_tree.h"
-#include "sim/cli/import/glob.h"
 #include "sim/cli/import/launcher_words.h"
 #include "sim/cli/import/training_command.h"
 #include "sim/cli/import/tree_entries.h"
@@ -212,7 +212,7 @@ void set_vocabulary(ImportedPlan& plan) {
   if (tokenizer.empty() && find_use(plan, "merge-file") != nullptr) tokenizer = "GPT2BPETokenizer";
   for (const VocabularyRow& row : rows) {
     if (row.tokenizer != tokenizer) continue;
-    if (!row.model.empty() && !matches_glob(model, row.model)) continue;
+    if (!row.model.empty() && !estimator::matches_glob(model, row.model)) continue;
     set_key(plan, "model.vocab_size", row.vocab_size);
     if (row.assumed) {
       plan.notes.push_back(
@@ -347,13 +347,10 @@ void finish_megatron_plan(ImportedPlan& plan) {
 namespace {
 
 bool is_program(const ProgramRow& row, const TrainingCommand& training, const ImportedPlan& plan) {
-  const auto is_named = [&](const std::string& name) {
-    return matches_glob(training.program, name);
-  };
   const auto has_argument = [&](const SourceEntry& entry) {
     return std::find(row.arguments.begin(), row.arguments.end(), entry.key) != row.arguments.end();
   };
-  return std::any_of(row.names.begin(), row.names.end(), is_named) ||
+  return estimator::matches_any_glob(training.program, row.names) ||
          std::any_of(plan.unknown.begin(), plan.unknown.end(), has_argument);
 }
 

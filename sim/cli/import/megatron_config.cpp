@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "estimator/base/fields.h"
-#include "sim/cli/import/glob.h"
+#include "estimator/base/glob.h"
 #include "sim/cli/import/megatron_arguments.h"
 #include "sim/cli/import/tree_entries.h"
 
@@ -76,9 +76,7 @@ Json with_plain_values(const Json& tree) {
 }
 
 bool has_key(const KeyRow& row, const std::string& key) {
-  return std::any_of(row.keys.begin(), row.keys.end(), [&](const std::string& name) {
-    return matches_glob(key, name);
-  });
+  return estimator::matches_any_glob(key, row.keys);
 }
 
 bool is_named(const std::string& key) {

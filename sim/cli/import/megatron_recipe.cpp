@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "estimator/base/database.h"
+#include "estimator/base/glob.h"
 #include "estimator/base/json.h"
 #include "estimator/base/text.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/model_config.h"
-#include "sim/cli/import/glob.h"
 #include "sim/cli/import/megatron_config.h"
 #include "sim/cli/import/python_choice.h"
 #include "sim/cli/import/python_entries.h"
@@ -60,11 +60,7 @@ const std::vector<BridgeRow>& bridge_rows() {
 std::vector<const BridgeRow*> rows_of(const std::string& model) {
   std::vector<const BridgeRow*> rows;
   for (const BridgeRow& row : bridge_rows()) {
-    const bool fits =
-        std::any_of(row.models.begin(), row.models.end(), [&](const std::string& pattern) {
-          return matches_glob(model, pattern);
-        });
-    if (fits) rows.push_back(&row);
+    if (estimator::matches_any_glob(model, row.models)) rows.push_back(&row);
   }
   return rows;
 }
@@ -73,10 +69,8 @@ std::vector<const BridgeRow*> rows_of(const std::string& model) {
 std::string model_of(const PythonValue& object) {
   const bool is_model =
       object.text.ends_with(".get_model_config") || object.text.ends_with(".to_megatron_provider");
-  const PythonItem* arguments = find_python_item(object, kPythonArguments);
-  const bool has_name = arguments != nullptr && arguments->value.is(ValueKind::kList) &&
-                        !arguments->value.items->empty();
-  return is_model && has_name ? arguments->value.items->front().value.as_text() : "";
+  const PythonValue* name = python_argument(object, 0);
+  return is_model && name != nullptr ? name->as_text() : "";
 }
 
 PythonValue value_of(const Json& json) {
@@ -100,23 +94,25 @@ void add_shape(const std::string& model, const PythonValue& object) {
   }
 }
 
+const PythonValue* field(const PythonValue& object, std::string_view name) {
+  const PythonItem* item = find_python_item(object, name);
+  return item == nullptr ? nullptr : &item->value;
+}
+
 /// apply_flex_dispatcher_backend() in training/flex_dispatcher_backend.py, which asks the GPU:
 /// DeepEP does not run on Grace's GPUs, whose tokens move by all-to-all then.
 void apply_dispatcher(const PythonValue& call, const std::string& gpu) {
-  const PythonItem* arguments = find_python_item(call, kPythonArguments);
-  if (arguments == nullptr || arguments->value.items->empty()) return;
-  const PythonValue& model = arguments->value.items->front().value;
-  const PythonItem* named = find_python_item(call, "moe_flex_dispatcher_backend");
-  const bool is_second = named == nullptr && arguments->value.items->size() > 1;
-  const PythonValue backend = named != nullptr ? named->value
-                              : is_second      ? (*arguments->value.items)[1].value
-                                               : python_constant(estimator::JsonValue());
+  const PythonValue* model = python_argument(call, 0);
+  if (model == nullptr) return;
+  const PythonValue* given = field(call, "moe_flex_dispatcher_backend");
+  if (given == nullptr) given = python_argument(call, 1);
+  const PythonValue backend = given != nullptr ? *given : python_constant(estimator::JsonValue());
   if (backend.as_text() != "deepep" && backend.as_text() != "hybridep") return;
   const bool runs = backend.as_text() == "hybridep" || !gpu.starts_with("gb");
   set_python_item(
-      model, "moe_token_dispatcher_type", python_constant(runs ? "flex" : "alltoall"), call.text);
-  set_python_item(model, "moe_flex_dispatcher_backend", backend, call.text);
-  if (runs) set_python_item(model, "moe_shared_expert_overlap", python_constant(false), call.text);
+      *model, "moe_token_dispatcher_type", python_constant(runs ? "flex" : "alltoall"), call.text);
+  set_python_item(*model, "moe_flex_dispatcher_backend", backend, call.text);
+  if (runs) set_python_item(*model, "moe_shared_expert_overlap", python_constant(false), call.text);
 }
 
 void add_bridge(PythonValue& object) {
@@ -128,11 +124,6 @@ void add_bridge(PythonValue& object) {
       set_python_item(object, name, value_of(value), "bridge of " + model);
     }
   }
-}
-
-const PythonValue* field(const PythonValue& object, std::string_view name) {
-  const PythonItem* item = find_python_item(object, name);
-  return item == nullptr ? nullptr : &item->value;
 }
 
 bool is_true(const PythonValue& object, std::string_view name) {
@@ -334,10 +325,7 @@ ImportedPlan import_megatron_recipe(PythonFile file,
   refuse_no_object(config, chosen, origin);
   ImportedPlan plan = plan_of(config, program, origin);
   set_gpus(chosen, plan);
-  for (const std::string& place : program.undecided()) {
-    plan.notes.push_back(
-        fmt::format("{}: not followed, since whether it is reached is not known", place));
-  }
+  note_undecided(program.undecided(), plan);
   return plan;
 }
 

@@ -4,7 +4,7 @@
 
 #include "estimator/base/database.h"
 #include "estimator/base/fields.h"
-#include "sim/cli/import/glob.h"
+#include "estimator/base/glob.h"
 #include "sim/cli/import/model_layers.h"
 #include "sim/cli/import/tree_entries.h"
 
@@ -50,9 +50,7 @@ const FamilyRow& family_of(const std::string& type) {
   static const auto rows =
       estimator::read_database<FamilyRow>(onerank_data::import_hf_models_json, "hf_models.json");
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const FamilyRow& row) {
-    return std::any_of(row.types.begin(), row.types.end(), [&](const std::string& pattern) {
-      return matches_glob(type, pattern);
-    });
+    return estimator::matches_any_glob(type, row.types);
   });
   return *found;  // the last row is for all types
 }

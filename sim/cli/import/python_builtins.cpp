@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <utility>
 
+#include "estimator/base/text.h"
 #include "sim/cli/import/python_interpreter.h"
 
 namespace sim {
@@ -50,10 +50,10 @@ std::optional<bool> is_of_type(const PythonValue& value, const PythonValue& type
   if (type.text == "float") return is_constant && json.is_number_float();
   if (type.text == "list" || type.text == "tuple") return value.is(ValueKind::kList);
   if (type.text == "dict") return value.is(ValueKind::kDict);
-  const bool is_class = type.is(ValueKind::kClass) && (value.is(ValueKind::kObject) || is_constant);
-  return is_class && value.text != type.text && !is_constant ? std::nullopt
-         : is_class ? std::optional(value.text == type.text)
-                    : std::nullopt;
+  if (!type.is(ValueKind::kClass)) return std::nullopt;
+  if (is_constant) return false;
+  const bool is_same = value.is(ValueKind::kObject) && value.text == type.text;
+  return is_same ? std::optional(true) : std::nullopt;  // its class may derive from the type
 }
 
 PythonValue is_instance(const PythonCall& call) {
@@ -165,13 +165,6 @@ constexpr std::pair<std::string_view, Function> kFunctions[] = {
     {"dataclasses.replace", replaced},
 };
 
-PythonValue in_lower_case(const PythonValue& text) {
-  std::string lower = text.as_text();
-  std::transform(
-      lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return python_constant(lower);
-}
-
 }  // namespace
 
 const PythonValue* PythonCall::argument(const std::string& name, std::size_t position) const {
@@ -192,7 +185,8 @@ std::optional<PythonValue> call_python_method(const PythonValue& value,
                                               const std::string& method,
                                               const PythonCall& call) {
   const PythonValue* argument = first_of(call);
-  if (value.is_text() && method == "lower") return in_lower_case(value);
+  if (value.is_text() && method == "lower")
+    return python_constant(estimator::lower_case(value.as_text()));
   if (value.is(ValueKind::kList) && method == "append" && argument != nullptr) {
     value.items->push_back({.name = "", .value = *argument});
     return python_constant(estimator::JsonValue());

@@ -6,7 +6,7 @@
 #include "estimator/base/contains.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
-#include "sim/cli/import/glob.h"
+#include "estimator/base/glob.h"
 
 namespace sim {
 
@@ -17,7 +17,8 @@ std::string chosen_function(const std::vector<std::string>& functions,
   if (estimator::contains(functions, wanted)) return wanted;
   std::vector<std::string> known;
   for (const std::string& function : functions) {
-    if (!function.starts_with('_') && matches_glob(function, pattern)) known.push_back(function);
+    if (!function.starts_with('_') && estimator::matches_glob(function, pattern))
+      known.push_back(function);
   }
   if (wanted.empty() && known.size() == 1) return known.front();
   if (known.empty()) {
@@ -43,6 +44,13 @@ void refuse_no_object(const PythonValue& value,
   throw estimator::UserError({.what = function + " gives no configuration that can be read",
                               .where = fmt::format("{}: {}", origin, value.text),
                               .help = "name a function that returns one"});
+}
+
+void note_undecided(const std::vector<std::string>& places, ImportedPlan& plan) {
+  for (const std::string& place : places) {
+    plan.notes.push_back(
+        fmt::format("{}: not followed, since whether it is reached is not known", place));
+  }
 }
 
 }  // namespace sim

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cli/import/imported_plan.h"
 #include "sim/cli/import/python_value.h"
 
 namespace sim {
@@ -23,5 +24,8 @@ std::string chosen_function(const std::vector<std::string>& functions,
 void refuse_no_object(const PythonValue& value,
                       const std::string& function,
                       const std::string& origin);
+
+/// Notes where the file calls what was left out (PythonProgram::undecided()).
+void note_undecided(const std::vector<std::string>& places, ImportedPlan& plan);
 
 }  // namespace sim

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "estimator/base/contains.h"
-#include "estimator/base/errors.h"
 #include "estimator/base/number_text.h"
 
 namespace sim {
@@ -30,9 +29,7 @@ void PythonCursor::expect(const char* word) {
 }
 
 void PythonCursor::refuse(const std::string& what) const {
-  throw estimator::UserError({.what = origin_ + " is no Python that can be read",
-                              .where = fmt::format("line {}: {}", now().line, what),
-                              .help = "give a file that Python itself accepts"});
+  refuse_python(origin_, now().line, what);
 }
 
 namespace {
@@ -53,14 +50,7 @@ class ExpressionReader {
  public:
   explicit ExpressionReader(PythonCursor& cursor) : cursor_(cursor) {}
 
-  PythonExpression tuple_or_one() {
-    PythonExpression first = starred();
-    if (!cursor_.now().is(",")) return first;
-    PythonExpression tuple = make(ExpressionKind::kList);
-    tuple.parts.push_back(std::move(first));
-    while (cursor_.accept(",") && begins_expression()) tuple.parts.push_back(starred());
-    return tuple;
-  }
+  PythonExpression tuple_or_one() { return with_others(starred()); }
 
   PythonExpression one() {
     return deeper([this] {
@@ -92,6 +82,15 @@ class ExpressionReader {
             .text = std::move(sign),
             .parts = {std::move(left), std::move(right)},
             .line = line};
+  }
+
+  /// The tuple that an expression begins, or itself where no comma follows.
+  PythonExpression with_others(PythonExpression first) {
+    if (!cursor_.now().is(",")) return first;
+    PythonExpression tuple = make(ExpressionKind::kList);
+    tuple.parts.push_back(std::move(first));
+    while (cursor_.accept(",") && begins_expression()) tuple.parts.push_back(starred());
+    return tuple;
   }
 
   bool begins_expression() const {
@@ -317,13 +316,7 @@ class ExpressionReader {
   PythonExpression in_brackets() {
     if (cursor_.accept(")")) return make(ExpressionKind::kList);
     if (cursor_.now().is("yield")) cursor_.refuse("yield is not read");
-    PythonExpression value = with_loops(starred());
-    if (cursor_.now().is(",")) {
-      PythonExpression tuple = make(ExpressionKind::kList);
-      tuple.parts.push_back(std::move(value));
-      while (cursor_.accept(",") && begins_expression()) tuple.parts.push_back(starred());
-      value = std::move(tuple);
-    }
+    PythonExpression value = with_others(with_loops(starred()));
     cursor_.expect(")");
     return value;
   }

@@ -3,7 +3,6 @@
 // follow is unknown, and what a branch does whose condition is unknown is unknown, too.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>

@@ -41,11 +41,7 @@ class Tokenizer {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw estimator::UserError({.what = origin_ + " is no Python that can be read",
-                                .where = fmt::format("line {}: {}", line_, what),
-                                .help = "give a file that Python itself accepts"});
-  }
+  [[noreturn]] void refuse(const std::string& what) const { refuse_python(origin_, line_, what); }
 
   char now() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool starts_with(std::string_view word) const {
@@ -200,6 +196,12 @@ class Tokenizer {
 };
 
 }  // namespace
+
+void refuse_python(const std::string& origin, int line, const std::string& what) {
+  throw estimator::UserError({.what = origin + " is no Python that can be read",
+                              .where = fmt::format("line {}: {}", line, what),
+                              .help = "give a file that Python itself accepts"});
+}
 
 std::vector<PythonToken> python_tokens(const std::string& text, const std::string& origin) {
   return Tokenizer(text, origin).tokens();

@@ -17,6 +17,9 @@ struct PythonToken {
   }
 };
 
+/// Throws UserError for text that is no Python.
+[[noreturn]] void refuse_python(const std::string& origin, int line, const std::string& what);
+
 /// The tokens, the last of which is kEnd. Lines within brackets are one line. Throws UserError for
 /// text that is no Python: a string without an end, an indent that fits none before it.
 std::vector<PythonToken> python_tokens(const std::string& text, const std::string& origin);

@@ -156,6 +156,13 @@ PythonItem* find_python_key(const PythonValue& dict, const PythonValue& key) {
   return found == dict.items->end() ? nullptr : &*found;
 }
 
+const PythonValue* python_argument(const PythonValue& object, std::size_t position) {
+  const PythonItem* arguments = find_python_item(object, kPythonArguments);
+  const bool has_it = arguments != nullptr && arguments->value.is(ValueKind::kList) &&
+                      position < arguments->value.items->size();
+  return has_it ? &(*arguments->value.items)[position].value : nullptr;
+}
+
 void set_python_item(const PythonValue& object,
                      std::string_view name,
                      PythonValue value,

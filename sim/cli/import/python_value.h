@@ -1,6 +1,7 @@
 // What an expression of Python is, as far as its file says it.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,8 @@ PythonValue python_dict();
 /// Null where it has no such field or key.
 PythonItem* find_python_item(const PythonValue& value, std::string_view name);
 PythonItem* find_python_key(const PythonValue& dict, const PythonValue& key);
+/// A positional argument of an object's call; null where it has none.
+const PythonValue* python_argument(const PythonValue& object, std::size_t position);
 void set_python_item(const PythonValue& object,
                      std::string_view name,
                      PythonValue value,

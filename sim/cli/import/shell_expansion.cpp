@@ -6,8 +6,8 @@
 #include <cctype>
 
 #include "estimator/base/errors.h"
+#include "estimator/base/glob.h"
 #include "estimator/base/text.h"
-#include "sim/cli/import/glob.h"
 #include "sim/cli/import/shell_sum.h"
 #include "sim/cli/import/shell_tokens.h"
 
@@ -48,7 +48,7 @@ std::string cut(const std::string& text, bool from_end, bool longest, string_vie
   for (std::size_t i = 0; i <= text.size(); ++i) {
     const std::size_t length = longest ? text.size() - i : i;
     const std::size_t begin = from_end ? text.size() - length : 0;
-    if (!matches_glob(whole.substr(begin, length), pattern)) continue;
+    if (!estimator::matches_glob(whole.substr(begin, length), pattern)) continue;
     std::string rest(from_end ? whole.substr(0, begin) : whole.substr(length));
     return estimator::find_non_utf8(rest) == rest.npos ? rest : text;
   }

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <cstdint>
 
-#include "sim/cli/import/glob.h"
+#include "estimator/base/glob.h"
 #include "sim/cli/import/shell_sum.h"
 #include "sim/cli/import/shell_tokens.h"
 
@@ -226,7 +226,7 @@ std::optional<bool> bracket_holds(const std::vector<std::string>& raw_words, Tes
 bool matches_shell_pattern(const std::string& text, const std::string& pattern) {
   constexpr std::size_t kLongestProduct = 1 << 14;
   const bool is_short = text.size() * pattern.size() <= kLongestProduct;
-  return is_short ? matches_glob(text, pattern) : text == pattern;
+  return is_short ? estimator::matches_glob(text, pattern) : text == pattern;
 }
 
 }  // namespace sim

@@ -7,8 +7,8 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/errors.h"
+#include "estimator/base/glob.h"
 #include "estimator/base/text.h"
-#include "sim/cli/import/glob.h"
 
 namespace sim {
 namespace {
@@ -17,9 +17,7 @@ using estimator::contains;
 using estimator::Problem;
 
 bool names_key(const KeyRow& row, const std::string& key) {
-  return std::any_of(row.keys.begin(), row.keys.end(), [&](const std::string& pattern) {
-    return matches_glob(key, pattern);
-  });
+  return estimator::matches_any_glob(key, row.keys);
 }
 
 bool has_word(const std::vector<std::string>& words, const std::string& word) {
@@ -44,10 +42,7 @@ bool may_have(const KeyTable& table, const std::string& key, const std::string& 
     if (!names_key(row, key)) continue;
     if (!row.unless.empty()) return true;
     is_plain = is_plain || has_word(row.only, "true");
-    const bool is_listed = std::any_of(row.only.begin(), row.only.end(), [&](const auto& word) {
-      return matches_glob(value, word);
-    });
-    if (is_listed) return true;
+    if (estimator::matches_any_glob(value, row.only)) return true;
   }
   return !is_plain;
 }

@@ -8,7 +8,7 @@
 #include "estimator/base/database.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
-#include "sim/cli/import/glob.h"
+#include "estimator/base/glob.h"
 #include "sim/cli/import/toml_entries.h"
 #include "sim/cli/import/torchtitan_pipeline.h"
 
@@ -82,8 +82,8 @@ void set_model(const SourceEntry& name, const SourceEntry& flavor, ImportedPlan&
   static const auto rows = estimator::read_database<FlavorRow>(
       onerank_data::import_torchtitan_models_json, "torchtitan_models.json");
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const FlavorRow& candidate) {
-    return matches_glob(name.value(), candidate.name) &&
-           matches_glob(flavor.value(), candidate.flavor);
+    return estimator::matches_glob(name.value(), candidate.name) &&
+           estimator::matches_glob(flavor.value(), candidate.flavor);
   });
   if (row == rows.end() || row->name == "*") refuse_unknown_flavor(rows, name, flavor);
   if (row == rows.end()) return;

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "estimator/base/contains.h"
-#include "estimator/base/number_text.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/dealt_layers.h"
 #include "estimator/plan/model_config.h"
@@ -22,15 +21,6 @@ namespace {
 using estimator::Json;
 
 constexpr const char* kTechnique = "torch-pipeline";
-
-/// Of parallelism.pipeline_parallel_NAME; `otherwise` if it is not there or is no number.
-int64_t number_of(const std::vector<SourceEntry>& entries,
-                  const std::string& key,
-                  int64_t otherwise) {
-  const SourceEntry* entry = find_entry(entries, key);
-  if (entry == nullptr) return otherwise;
-  return estimator::parse_number<int64_t>(entry->value()).value_or(otherwise);
-}
 
 /// 0: not known.
 int64_t layers_of_model(const ImportedPlan& plan) {
@@ -79,21 +69,22 @@ void refuse_other_schedules(const std::vector<SourceEntry>& entries, ImportedPla
 /// An update of several steps of the schedule, each of which fills and empties the pipeline.
 void refuse_several_steps(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
   const SourceEntry* batch = find_entry(entries, "training.global-batch-size");
-  if (batch == nullptr || number_of(entries, batch->key, -1) <= 0) return;
+  if (batch == nullptr || number_of_entry(entries, batch->key, -1) <= 0) return;
   const Json data = said_key(plan, "parallelism.data");
-  const int64_t local = number_of(entries, "training.local-batch-size", 8);
-  const bool is_one =
-      data.is_number_integer() && number_of(entries, batch->key, -1) == local * data.get<int64_t>();
+  const int64_t local = number_of_entry(entries, "training.local-batch-size", 8);
+  const bool is_one = data.is_number_integer() &&
+                      number_of_entry(entries, batch->key, -1) == local * data.get<int64_t>();
   if (!is_one) add_technique(plan, kTechnique, *batch);
 }
 
 /// build_pipeline_schedule() cuts the local batch into micro-batches.
 void set_micro_batches(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
   constexpr int64_t kDefaultBatch = 8;
-  const int64_t batch = number_of(entries,
-                                  "training.local-batch-size",
-                                  number_of(entries, "training.batch-size", kDefaultBatch));
-  const int64_t size = number_of(entries, "parallelism.pipeline-parallel-microbatch-size", 1);
+  const int64_t batch =
+      number_of_entry(entries,
+                      "training.local-batch-size",
+                      number_of_entry(entries, "training.batch-size", kDefaultBatch));
+  const int64_t size = number_of_entry(entries, "parallelism.pipeline-parallel-microbatch-size", 1);
   if (size <= 0 || batch % size != 0) {
     throw estimator::UserError(
         {.what = "micro-batches do not divide the batch of a pipeline",
@@ -109,12 +100,12 @@ void set_micro_batches(const std::vector<SourceEntry>& entries, ImportedPlan& pl
 }
 
 estimator::DealtLayers dealt(const std::vector<SourceEntry>& entries, const ImportedPlan& plan) {
-  return {
-      .layers = layers_of_model(plan),
-      .pieces = 1,
-      .first_counts =
-          number_of(entries, "parallelism.pipeline-parallel-first-stage-less-layers", 1),
-      .last_counts = number_of(entries, "parallelism.pipeline-parallel-last-stage-less-layers", 1)};
+  return {.layers = layers_of_model(plan),
+          .pieces = 1,
+          .first_counts =
+              number_of_entry(entries, "parallelism.pipeline-parallel-first-stage-less-layers", 1),
+          .last_counts =
+              number_of_entry(entries, "parallelism.pipeline-parallel-last-stage-less-layers", 1)};
 }
 
 /// pipeline_llm(): as many chunks as layers_per_stage makes of the layers, else two where the
@@ -123,7 +114,8 @@ int64_t chunks_of(const std::vector<SourceEntry>& entries,
                   const estimator::DealtLayers& layers,
                   int64_t stages,
                   bool interleaves) {
-  const int64_t of_stage = number_of(entries, "parallelism.pipeline-parallel-layers-per-stage", 0);
+  const int64_t of_stage =
+      number_of_entry(entries, "parallelism.pipeline-parallel-layers-per-stage", 0);
   if (of_stage <= 0 || layers.layers == 0) return interleaves ? 2 : 1;
   const int64_t counted = layers.layers + layers.first_counts + layers.last_counts;
   return std::max<int64_t>(1, estimator::divide_up(counted, of_stage) / stages);

@@ -11,7 +11,6 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/errors.h"
-#include "estimator/base/number_text.h"
 #include "sim/cli/import/launcher_words.h"
 #include "sim/cli/import/python_choice.h"
 #include "sim/cli/import/python_entries.h"
@@ -33,10 +32,6 @@ struct RegistryJob {
   std::vector<SourceEntry> entries;
   std::vector<std::string> undecided;
 };
-
-const PythonItem* item_of(const PythonValue& config, std::string_view name) {
-  return find_python_item(config, name);
-}
 
 /// The class of a field's object: "FullAC" of FullAC.Config(); "" without an object.
 std::string class_of(const PythonValue& value) {
@@ -63,9 +58,9 @@ class KeysOfConfig {
     entries_ = entries_of_python(config_, origin_);
     add_model();
     add_recomputation();
-    if (const PythonItem* loss = item_of(config_, "loss"))
+    if (const PythonItem* loss = find_python_item(config_, "loss"))
       add("loss.kind", class_of(loss->value), *loss);
-    const PythonItem* optimizer = item_of(config_, "optimizer");
+    const PythonItem* optimizer = find_python_item(config_, "optimizer");
     if (optimizer != nullptr) {
       const std::string name = class_of(optimizer->value);
       add("optimizer.name", name == kAdamWFunction ? "AdamW" : name, *optimizer);
@@ -81,20 +76,19 @@ class KeysOfConfig {
   }
 
   void add_model() {
-    const PythonItem* model = item_of(config_, "model_spec");
+    const PythonItem* model = find_python_item(config_, "model_spec");
     if (model == nullptr) return;
     add("model.name", family_, *model);
-    const PythonItem* arguments = item_of(model->value, kPythonArguments);
-    const bool has_flavor = arguments != nullptr && !arguments->value.items->empty();
-    if (has_flavor) add("model.flavor", arguments->value.items->front().value.as_text(), *model);
-    const PythonItem* attention = item_of(model->value, "attn_backend");
+    const PythonValue* flavor = python_argument(model->value, 0);
+    if (flavor != nullptr) add("model.flavor", flavor->as_text(), *model);
+    const PythonItem* attention = find_python_item(model->value, "attn_backend");
     if (attention != nullptr) add("model.attn_backend", attention->value.as_text(), *model);
-    const PythonItem* converters = item_of(model->value, "converters");
+    const PythonItem* converters = find_python_item(model->value, "converters");
     if (converters != nullptr) add("model.converters", classes_of(converters->value), *model);
   }
 
   void add_recomputation() {
-    const PythonItem* checkpoints = item_of(config_, "activation_checkpoint");
+    const PythonItem* checkpoints = find_python_item(config_, "activation_checkpoint");
     if (checkpoints == nullptr) return;
     constexpr std::pair<std::string_view, const char*> kModes[] = {
         {"FullAC", "full"},
@@ -125,12 +119,6 @@ RegistryJob job_of(PythonFile file, const std::string& function, const std::stri
   return {KeysOfConfig(config, family, origin).entries(), program.undecided()};
 }
 
-int64_t number_of_key(const std::vector<SourceEntry>& entries, const char* key, int64_t otherwise) {
-  const SourceEntry* entry = find_entry(entries, key);
-  return entry == nullptr ? otherwise
-                          : estimator::parse_number<int64_t>(entry->value()).value_or(otherwise);
-}
-
 /// Sequences of so many tokens; the job counts tokens (TrainingConfig in config/configs.py).
 int64_t sequences_of(int64_t tokens,
                      int64_t length,
@@ -149,19 +137,19 @@ void count_sequences(std::vector<SourceEntry>& entries, const std::string& origi
   constexpr const char* kTokens = "training.num_tokens_per_microbatch_per_dp_rank";
   constexpr const char* kStep = "training.num_tokens_per_train_step";
   constexpr int64_t kDefaultTokens = 16384, kDefaultLength = 2048;
-  const int64_t length = number_of_key(entries, "training.max_context_length", kDefaultLength);
+  const int64_t length = number_of_entry(entries, "training.max_context_length", kDefaultLength);
   const int64_t size =
-      sequences_of(number_of_key(entries, kTokens, kDefaultTokens), length, kTokens, origin);
+      sequences_of(number_of_entry(entries, kTokens, kDefaultTokens), length, kTokens, origin);
   const auto add = [&](const char* key, int64_t value) {
     entries.push_back({.key = normal_key(key), .values = {std::to_string(value)}, .place = origin});
   };
-  const bool has_stages = number_of_key(entries, "parallelism.pipeline_parallel_degree", 1) > 1;
+  const bool has_stages = number_of_entry(entries, "parallelism.pipeline_parallel_degree", 1) > 1;
   const int64_t pieces =
-      has_stages ? number_of_key(entries, "parallelism.num_pp_microbatches", 1) : 1;
+      has_stages ? number_of_entry(entries, "parallelism.num_pp_microbatches", 1) : 1;
   add("training.seq_len", length);
   add("training.local_batch_size", size * pieces);
   if (has_stages) add("parallelism.pipeline_parallel_microbatch_size", size);
-  const int64_t step = number_of_key(entries, kStep, -1);
+  const int64_t step = number_of_entry(entries, kStep, -1);
   if (step > 0) add("training.global_batch_size", sequences_of(step, length, kStep, origin));
 }
 
@@ -174,7 +162,7 @@ void add_new_defaults(std::vector<SourceEntry>& entries, const std::string& orig
   };
   add("model.attn_backend", "flex");
   add("activation_checkpoint.selective_ac_option", "op");
-  const bool has_stages = number_of_key(entries, "parallelism.pipeline_parallel_degree", 1) > 1;
+  const bool has_stages = number_of_entry(entries, "parallelism.pipeline_parallel_degree", 1) > 1;
   add("training.disable_cuda_graphs", has_stages ? "true" : "false");
   count_sequences(entries, origin);
 }
@@ -182,10 +170,7 @@ void add_new_defaults(std::vector<SourceEntry>& entries, const std::string& orig
 ImportedPlan plan_of_job(RegistryJob job, const std::string& origin) {
   add_new_defaults(job.entries, origin);
   ImportedPlan plan = import_torchtitan_entries(job.entries, origin);
-  for (const std::string& place : job.undecided) {
-    plan.notes.push_back(
-        fmt::format("{}: not followed, since whether it is reached is not known", place));
-  }
+  note_undecided(job.undecided, plan);
   return plan;
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "estimator/base/database.h"
+#include "estimator/base/glob.h"
 #include "estimator/base/text.h"
-#include "sim/cli/import/glob.h"
 #include "sim/cli/import/switch_words.h"
 #include "sim/cli/import/tree_entries.h"
 
@@ -31,7 +31,7 @@ bool starts_at(const std::vector<ShellWord>& words,
                const std::vector<std::string>& patterns) {
   if (at + patterns.size() > words.size()) return false;
   for (std::size_t i = 0; i < patterns.size(); ++i) {
-    if (!matches_glob(words[at + i].text, patterns[i])) return false;
+    if (!estimator::matches_glob(words[at + i].text, patterns[i])) return false;
   }
   return true;
 }
@@ -59,9 +59,7 @@ void add_rows(std::string_view text, const std::string& name, std::vector<KeyRow
 const TrainerProgram* trainer_program_of(const TrainingCommand& command) {
   if (command.program.empty()) return nullptr;
   for (const TrainerProgram& row : trainer_programs()) {
-    for (const std::string& pattern : row.commands) {
-      if (matches_glob(command.program, pattern)) return &row;
-    }
+    if (estimator::matches_any_glob(command.program, row.commands)) return &row;
   }
   return nullptr;
 }

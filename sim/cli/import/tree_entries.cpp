@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "estimator/base/fields.h"
+#include "estimator/base/number_text.h"
 #include "sim/cli/import/key_table.h"
 
 namespace sim {
@@ -91,6 +92,14 @@ const SourceEntry* find_entry(const std::vector<SourceEntry>& entries, const std
     return entry.key == normal_key(key);
   });
   return found == entries.end() ? nullptr : &*found;
+}
+
+int64_t number_of_entry(const std::vector<SourceEntry>& entries,
+                        const std::string& key,
+                        int64_t otherwise) {
+  const SourceEntry* entry = find_entry(entries, key);
+  if (entry == nullptr) return otherwise;
+  return estimator::parse_number<int64_t>(entry->value()).value_or(otherwise);
 }
 
 }  // namespace sim

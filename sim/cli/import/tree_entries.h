@@ -1,6 +1,7 @@
 // The keys of a JSON or YAML document as entries.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ std::vector<SourceEntry> entries_of_tree(const estimator::Json& tree,
 
 /// The first entry of this key; null if there is none.
 const SourceEntry* find_entry(const std::vector<SourceEntry>& entries, const std::string& key);
+/// The whole number that it has; `otherwise` if it is not there, or is no number.
+int64_t number_of_entry(const std::vector<SourceEntry>& entries,
+                        const std::string& key,
+                        int64_t otherwise);
 
 /// "config.json:12", or "config.json" for a key that is not found in the text.
 std::string place_of(const std::string& key, const std::string& text, const std::string& origin);

@@ -1,5 +1,5 @@
 #include "sim/cli/import/shell_script.h"
-#include "sim/cli/import/glob.h"
+#include "estimator/base/glob.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -259,14 +259,14 @@ TEST(ShellScript, BoundsWhatAScriptMayAskFor) {
 }
 
 TEST(Glob, HasStarsQuestionMarksAndSets) {
-  EXPECT_TRUE(matches_glob("fp8-format", "fp8*"));
-  EXPECT_TRUE(matches_glob("h100", "[ah]?0[0-9]"));
-  EXPECT_FALSE(matches_glob("h10x", "[ah]?0[0-9]"));
-  EXPECT_TRUE(matches_glob("node-b", "*-[!0-9]"));
-  EXPECT_FALSE(matches_glob("node-7", "*-[!0-9]"));
-  EXPECT_TRUE(matches_glob("a]", "a[]x]"));
-  EXPECT_TRUE(matches_glob("[a", "[a"));
-  EXPECT_FALSE(matches_glob("", "[a-z]"));
+  EXPECT_TRUE(estimator::matches_glob("fp8-format", "fp8*"));
+  EXPECT_TRUE(estimator::matches_glob("h100", "[ah]?0[0-9]"));
+  EXPECT_FALSE(estimator::matches_glob("h10x", "[ah]?0[0-9]"));
+  EXPECT_TRUE(estimator::matches_glob("node-b", "*-[!0-9]"));
+  EXPECT_FALSE(estimator::matches_glob("node-7", "*-[!0-9]"));
+  EXPECT_TRUE(estimator::matches_glob("a]", "a[]x]"));
+  EXPECT_TRUE(estimator::matches_glob("[a", "[a"));
+  EXPECT_FALSE(estimator::matches_glob("", "[a-z]"));
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
-#include "sim/cli/import/glob.h"
+#include "estimator/base/glob.h"
 
+#include <algorithm>
 #include <cstddef>
 
-namespace sim {
+namespace estimator {
 namespace {
 
 /// Whether the letter is in the set "[a-z_]" or, with ! or ^, not in it; the set's brackets are
@@ -59,4 +60,10 @@ bool matches_glob(std::string_view text, std::string_view pattern) {
   return p == pattern.size();
 }
 
-}  // namespace sim
+bool matches_any_glob(std::string_view text, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return matches_glob(text, pattern);
+  });
+}
+
+}  // namespace estimator
