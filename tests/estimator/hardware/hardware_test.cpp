@@ -65,6 +65,12 @@ TEST(Gpus, AreFoundAsPeopleWriteThem) {
                                  std::pair{"4090", "rtx4090"},
                                  std::pair{"GeForce RTX 3090", "rtx3090"},
                                  std::pair{"A100-80G", "a100-sxm-80"},
+                                 std::pair{"A800", "a800-sxm"},
+                                 std::pair{"RTX A6000", "rtx-a6000"},
+                                 std::pair{"RTX 6000 Ada", "rtx6000-ada"},
+                                 std::pair{"RTX PRO 6000", "rtxpro6000-bw"},
+                                 std::pair{"H100-94GB", "h100-nvl"},
+                                 std::pair{"NVIDIA H20-3e", "h20-3e"},
                                  std::pair{"GB200-NVL72", "gb200"},
                                  std::pair{"gb300nvl72", "gb300"}}) {
     ASSERT_NE(find_gpu(name), nullptr) << name;
@@ -79,7 +85,7 @@ TEST(Links, OfTheA800AreTwoThirdsOfTheA100s) {
   EXPECT_NEAR(find_link("nvlink3-a800")->nominal_bytes_per_second * 3,
               find_link("nvlink3")->nominal_bytes_per_second * 2,
               1);
-  EXPECT_NE(gpu_help("NVIDIA A800-SXM4-80GB").find("nvlink3-a800"), std::string::npos);
+  EXPECT_EQ(find_gpu("NVIDIA A800-SXM4-80GB")->default_intra_link, "nvlink3-a800");
 }
 
 // NVIDIA H100 data sheet: 989 TFLOPS bf16 dense, 3.35 TB/s; 80 GB of which CUDA reports 79.19 GiB.

@@ -6,7 +6,7 @@ namespace estimator {
 namespace {
 
 TEST(ModelPresets, HaveTheirPublishedParameterCounts) {
-  EXPECT_EQ(model_presets().size(), 85u);
+  EXPECT_EQ(model_presets().size(), 143u);
   for (const ModelPreset& preset : model_presets()) {
     EXPECT_EQ(parameter_count(preset.config, preset.config.vocab_size), preset.parameters)
         << preset.name;
@@ -37,6 +37,13 @@ TEST(ModelPresets, CountWhatTheirAuthorsPublished) {
   EXPECT_EQ(find_model_preset("smollm3-3b")->parameters, 3075098624);
   EXPECT_EQ(find_model_preset("phi-4")->parameters, 14659507200);
   EXPECT_EQ(find_model_preset("glm-4-9b")->parameters, 9399951360);
+  // GPT-NeoX's paper (20,554,567,680), LLaMA's (6.7B to 65.2B) and Pythia's (table 1).
+  EXPECT_EQ(find_model_preset("gpt-neox-20b")->parameters, 20554567680);
+  EXPECT_EQ(find_model_preset("llama-7b")->parameters, 6738415616);
+  EXPECT_EQ(find_model_preset("llama-65b")->parameters, 65285660672);
+  EXPECT_EQ(find_model_preset("pythia-70m")->parameters, 70426624);
+  EXPECT_EQ(find_model_preset("pythia-12b")->parameters, 11846072320);
+  EXPECT_EQ(find_model_preset("mistral-7b-v0.3")->parameters, 7248023552);
 }
 
 /// What no count of parameters tells: Qwen2.5's epsilon grows with the model, and Qwen3's router
@@ -179,14 +186,19 @@ TEST(ModelPresets, AreFoundByNamesOfAHub) {
         std::pair{"deepseek-ai/DeepSeek-R1-0528", "deepseek-v3"},
         std::pair{"mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"},
         std::pair{"mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo-12b"},
-        std::pair{"google/gemma-2b-it", "gemma-2b"}}) {
+        std::pair{"google/gemma-2b-it", "gemma-2b"},
+        std::pair{"mistralai/Mistral-7B-Instruct-v0.2", "mistral-7b-v0.2"},
+        std::pair{"mistralai/Mistral-7B-v0.3", "mistral-7b-v0.3"},
+        std::pair{"THUDM/GLM-4-9B-0414", "glm-4-9b-0414"},
+        std::pair{"moonshotai/Kimi-K2-Instruct-0905", "kimi-k2"},
+        std::pair{"lmsys/vicuna-13b-v1.5", "llama2-13b"},
+        std::pair{"codellama/CodeLlama-34b-Instruct-hf", "codellama-34b"},
+        std::pair{"CohereForAI/c4ai-command-r7b-12-2024", "command-r7b"}}) {
     const ModelPreset* found = find_model_preset(name);
     ASSERT_NE(found, nullptr) << name;
     EXPECT_EQ(found->name, preset);
   }
-  // Other shapes: a larger vocabulary, norms after attention and MLP.
-  EXPECT_EQ(find_model_preset("mistralai/Mistral-7B-v0.3"), nullptr);
-  EXPECT_EQ(find_model_preset("THUDM/GLM-4-9B-0414"), nullptr);
+  // Another shape: all heads have keys of their own.
   EXPECT_EQ(find_model_preset("Qwen/Qwen"), nullptr);
   EXPECT_EQ(find_model_preset("-instruct"), nullptr);
 }
