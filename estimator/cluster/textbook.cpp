@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "estimator/plan/adapters.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/optimizer_moments.h"
 #include "estimator/schedule/pipeline_schedule.h"
@@ -77,9 +78,9 @@ std::string quotient(const std::string& of, const std::string& degrees) {
                                                 : fmt::format("{} / ({})", of, degrees);
 }
 
-/// A rank's part of `parameters` in all, some of which may be experts'; `sharded` among the data
-/// ranks, too.
-Share share_of(const Plan& plan, double parameters, bool sharded) {
+/// A rank's part of `parameters` in all, called `all`, some of which may be experts'; `sharded`
+/// among the data ranks, too.
+Share share_of(const Plan& plan, double parameters, bool sharded, const char* all = "P") {
   const ParallelConfig& p = plan.parallelism;
   const double experts = plan.model.has_experts() ? real(expert_parameters(plan.model)) : 0;
   std::string degrees;
@@ -92,7 +93,7 @@ Share share_of(const Plan& plan, double parameters, bool sharded) {
   const double of_dense = real(p.tensor * p.pipeline * (sharded ? plan.shards() : 1));
   const double of_experts = real(plan.expert_tensor_size() * p.expert * p.pipeline *
                                  (sharded ? plan.expert_shards() : 1));
-  const std::string text = quotient("P", degrees);
+  const std::string text = quotient(all, degrees);
   return {plan.model.has_experts() ? text + ", experts by theirs" : text,
           (parameters - experts) / of_dense + experts / of_experts};
 }
@@ -104,11 +105,13 @@ class Book {
 
   void add_state() {
     const ParallelConfig& p = plan_.parallelism;
-    const auto parameters = real(parameter_count(plan_.model, plan_.padded_vocab_size()));
+    const auto parameters = real(held_parameter_count(plan_));
+    const auto trained = real(trained_parameter_count(plan_));
+    const char* const name = plan_.training.has_adapters() ? "A" : "P";  // of the adapters alone
     const int64_t width = weight_width(plan_);
     const Share weights = share_of(plan_, parameters, p.zero_stage >= 3);
-    const Share gradients = share_of(plan_, parameters, p.divides_gradients());
-    const Share updated = share_of(plan_, parameters, p.zero_stage >= 1);
+    const Share gradients = share_of(plan_, trained, p.divides_gradients(), name);
+    const Share updated = share_of(plan_, trained, p.zero_stage >= 1, name);
     add_by_shape(width);
     add_for_each("weights", width, weights, &ModelStateRecord::parameter_bytes);
     add_for_each("gradients", width, gradients, &ModelStateRecord::gradient_bytes);

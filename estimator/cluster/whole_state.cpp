@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "estimator/memory/context_memory.h"
+#include "estimator/plan/adapters.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/muon_parameters.h"
 #include "estimator/plan/optimizer_moments.h"
@@ -95,7 +96,7 @@ std::optional<WholeState> whole_state(const Plan& plan,
                                       const Gpu& gpu,
                                       const std::vector<RankClass>& classes,
                                       const std::vector<const RankProfile*>& profiles) {
-  WholeState whole{.parameters = parameter_count(plan.model, plan.padded_vocab_size())};
+  WholeState whole{.parameters = held_parameter_count(plan)};
   double elements = 0, shared = 0;
   double parameter_bytes = 0, gradient_bytes = 0, master_bytes = 0, moment_bytes = 0;
   double whole_moments = 0;

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/plan/adapters.h"
 #include "estimator/plan/frameworks.h"
 
 namespace estimator {
@@ -167,8 +168,14 @@ StepFlops step_flops(const Plan& plan) {
   const double prediction = 2 * tokens * (3 * hidden + 2 * hidden * hidden);
   const auto predictions = static_cast<double>(model.mtp_num_layers);
 
+  const double forward = all_layers + predictions * prediction + (1 + predictions) * logits;
+  // A weight that does not change has no gradient: its product runs once more, not twice.
+  const double unchanged = forward - layers * core_attention;
   const double forward_and_backward =
-      3 * (all_layers + predictions * prediction + (1 + predictions) * logits);
+      plan.training.has_adapters()
+          ? 3 * forward - unchanged +
+                3 * 2 * tokens * static_cast<double>(adapter_parameter_count(plan))
+          : 3 * forward;
   const double full_attention = forward_and_backward + 3 * layers * core_attention;
   const double again = recomputed_flops(
       plan,

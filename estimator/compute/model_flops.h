@@ -1,10 +1,10 @@
 // Floating-point operations of one optimizer step of the whole model, as Megatron-LM counts them
 // (megatron/training/training.py, num_floating_point_operations, @d98e8a6).
 //
-// Conventions: a multiply-add counts as 2 FLOPs; the backward counts twice the forward; causal core
-// attention counts half of the score matrix (PaLM's MFU counts all of it); logits use the padded
-// vocabulary. The embedding lookup, norms (except those of MLA's latents), activations and softmax
-// do not count.
+// Conventions: a multiply-add counts as 2 FLOPs; the backward counts twice the forward, but once
+// for products with weights that do not change (beside adapters); causal core attention counts half
+// of the score matrix (PaLM's MFU counts all of it); logits use the padded vocabulary. The
+// embedding lookup, norms (except those of MLA's latents), activations and softmax do not count.
 #pragma once
 
 #include "estimator/plan/plan.h"

@@ -257,8 +257,13 @@ FrameworkTraits transformers() {
       "until it has read them; --no-mixed-precision: the model was loaded in the plan's dtype",
       "the loss is PyTorch's cross entropy of logits in fp32; the model also returns the logits, "
       "which accelerate casts to fp32",
-      "DistributedDataParallel has PyTorch's buckets beside the gradients; without recompute the "
-      "Trainer has it look for unused parameters, for which it copies loss and logits",
+      "DistributedDataParallel has PyTorch's buckets beside the gradients, and sends rank 0's "
+      "parameters in flat copies when it is made; without recompute the Trainer has it look for "
+      "unused parameters, for which it copies loss and logits",
+      "lora_rank: adapters of peft 0.18 in fp32 beside weights in the plan's dtype (under FSDP2 "
+      "all "
+      "parts are in fp32); with recompute the embedding's output asks for a gradient "
+      "(enable_input_require_grads)",
       "ZeRO stages 2 and 3 are accelerate's FSDP2 (fsdp_version 2, transformer based wrap) "
       "without and with reshard_after_forward: a unit for each layer and one for the rest; its "
       "policy computes and reduces in the plan's dtype; with several micro-batches gradients stay "

@@ -237,6 +237,9 @@ struct TrainingConfig {
   bool overlap_cpu_optimizer_d2h_h2d = false;
   bool pin_cpu_grads = true;
   bool pin_cpu_params = true;
+  int64_t lora_rank = 0;  ///< 0: all parameters are trained
+  double lora_dropout = 0;
+  std::vector<std::string> lora_target_modules;
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_modules;
   bool distribute_saved_activations = false;
@@ -273,8 +276,15 @@ struct TrainingConfig {
   std::optional<int64_t> tokens;
   int64_t seed = 1234;
 
-  /// The type that whole parameters, their gradients and the optimizer's state have.
-  Dtype parameter_dtype() const { return mixed_precision.value_or(false) ? Dtype::kFp32 : dtype; }
+  /// Whether adapters (LoRA) are trained beside weights that do not change.
+  bool has_adapters() const { return lora_rank > 0; }
+  /// The type that whole parameters which are trained, their gradients and the optimizer's state
+  /// have. Adapters are in fp32 (autocast_adapter_dtype of peft).
+  Dtype parameter_dtype() const {
+    return mixed_precision.value_or(false) || has_adapters() ? Dtype::kFp32 : dtype;
+  }
+  /// The type of whole parameters that are not trained.
+  Dtype frozen_dtype() const { return has_adapters() ? dtype : parameter_dtype(); }
   bool fills_empty_tensors() const { return deterministic_mode && fill_uninitialized_memory; }
 };
 

@@ -59,6 +59,7 @@ std::vector<int64_t> stages_by_cost(const ModelConfig& m, int64_t stages) {
 /// FSDP2 is TorchTitan's, and everything else Megatron-LM's; of layers that neither has FSDP2 is
 /// that of transformers, and everything else is plain.
 Framework usual_framework(const Plan& plan) {
+  if (plan.training.has_adapters()) return Framework::kTransformers;
   const bool is_divided = plan.parallelism.divides_gradients();
   const ModelConfig& m = plan.model;
   const bool in_window = m.sliding_window > 0 && plan.sequence_length() > m.sliding_window;

@@ -6,6 +6,9 @@
 
 namespace estimator {
 
+/// Adapters (LoRA): what peft under transformers' Trainer is built for here.
+void check_adapters(Rules& rules);
+
 /// What the allocator accepts of its settings.
 void check_allocator(Rules& rules);
 

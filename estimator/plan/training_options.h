@@ -119,6 +119,24 @@ void visit_offload(Visitor& visit, TrainingConfig& training) {
 }
 
 template <class Visitor>
+void visit_adapters(Visitor& visit, TrainingConfig& training) {
+  visit("lora_rank",
+        training.lora_rank,
+        {"transformers: LoRA adapters of this rank are trained beside weights that do not change, "
+         "as peft does it; 0: all parameters are trained",
+         Range{0, 65536},
+         {ours({"--lora-rank,--lora-r"})}});
+  visit("lora_dropout",
+        training.lora_dropout,
+        {"dropout of the adapters' inputs", Range{0, 0.999}, {ours({"--lora-dropout"})}});
+  visit("lora_target_modules",
+        training.lora_target_modules,
+        {"the linear layers that have an adapter: q_proj, k_proj, v_proj, o_proj, gate_proj, "
+         "up_proj, down_proj, or all-linear; if nothing is given q_proj and v_proj, as in peft",
+         {ours({"--lora-target-modules"})}});
+}
+
+template <class Visitor>
 void visit_recompute(Visitor& visit, TrainingConfig& training) {
   visit("recompute",
         training.recompute,
@@ -158,8 +176,14 @@ void visit_framework(Visitor& visit, TrainingConfig& training) {
       training.framework,
       Option{
           "framework whose layers, buffers and kernels are simulated (`onerank list frameworks`); "
-          "auto: torchtitan for ZeRO stages 2 and 3, which are FSDP2, else megatron-lm",
-          {ours({"--framework"}), ours({"--dialect", "", "the older name of --framework"})}}
+          "auto: transformers for adapters, torchtitan for ZeRO stages 2 and 3, which are FSDP2, "
+          "else "
+          "megatron-lm",
+          {ours({"--framework",
+                 "",
+                 "",
+                 "megatron=megatron-lm,mcore=megatron-lm,titan=torchtitan,hf=transformers"}),
+           ours({"--dialect", "", "the older name of --framework"})}}
           .formerly("dialect"));
   visit("transformer_impl",
         training.transformer_impl,
@@ -340,6 +364,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit_optimizer(visit, training);
   visit_muon(visit, training);
   visit_offload(visit, training);
+  visit_adapters(visit, training);
   visit_recompute(visit, training);
   visit_framework(visit, training);
   visit_eight_bits(visit, training);

@@ -1,6 +1,7 @@
 // Seconds of communication by parallel axis: for which axis the calls of a group count, and sums.
 #pragma once
 
+#include "estimator/plan/parallel_layout.h"
 #include "estimator/plan/plan.h"
 #include "estimator/step/step_summary.h"
 

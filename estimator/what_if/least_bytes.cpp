@@ -38,7 +38,15 @@ int64_t least_optimizer_bytes(const Plan& plan) {
   return has_masters ? kFp32 + moments * kMomentBytes : moments * kSixteenBits;
 }
 
+/// Weights that do not change have nothing beside them, and what adapters need does not count.
+LeastState frozen_state(const Plan& plan) {
+  const bool is_shared = plan.parallelism.zero_stage >= 3;
+  return is_shared ? LeastState{.whole = 0, .shared = kSixteenBits}
+                   : LeastState{.whole = kSixteenBits, .shared = 0};
+}
+
 LeastState least_state(const Plan& plan) {
+  if (plan.training.has_adapters()) return frozen_state(plan);
   if (plan.parallelism.divides_gradients()) return fully_sharded_state(plan);
   const TrainingConfig& t = plan.training;
   const FrameworkTraits& traits = traits_of(t.framework);

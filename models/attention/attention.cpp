@@ -13,6 +13,8 @@
 namespace models {
 namespace {
 
+using estimator::AdapterTarget;
+
 /// unbind(), whose parts may be written to: autograd refuses that for views.
 struct Unstack : torch::autograd::Function<Unstack> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext*,
@@ -44,25 +46,30 @@ LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name
           .after_norm = true};
 }
 
-/// Each a product of its own; `first` and `count` are its place in a packed group.
+/// A product of its own.
+struct SeparateProduct {
+  const char* part;
+  AdapterTarget target;
+  int64_t first, count;  ///< its place in a packed group
+};
+
 LinearSpec separate_spec(const estimator::ModelConfig& model,
                          const std::string& name,
-                         const std::string& part,
-                         int64_t first,
-                         int64_t count,
+                         const SeparateProduct& product,
                          bool at_mark) {
   const int64_t queries = model.num_attention_heads / model.num_query_groups;
-  return {.name = name + "." + part,
+  return {.name = name + "." + product.part,
           .inputs = model.hidden_size,
-          .outputs = model.num_query_groups * count * model.kv_channels,
+          .outputs = model.num_query_groups * product.count * model.kv_channels,
           .bias = model.has_qkv_bias(),
           .whole_input = true,
           .at_mark = at_mark,
           .packed = PackedRows{.name = name + ".linear_qkv.weight",
                                .blocks = model.num_query_groups,
                                .parts = queries + 2,
-                               .first = first,
-                               .count = count}};
+                               .first = product.first,
+                               .count = product.count},
+          .target = product.target};
 }
 
 std::vector<ColumnParallelLinear> make_qkv(ShardContext& context,
@@ -72,9 +79,12 @@ std::vector<ColumnParallelLinear> make_qkv(ShardContext& context,
   if (!context.framework().separate_products) return {{context, store, qkv_spec(model, name)}};
   const int64_t queries = model.num_attention_heads / model.num_query_groups;
   const bool at_mark = context.framework().norms_last;
-  return {{context, store, separate_spec(model, name, "query", 0, queries, at_mark)},
-          {context, store, separate_spec(model, name, "key", queries, 1, at_mark)},
-          {context, store, separate_spec(model, name, "value", queries + 1, 1, at_mark)}};
+  const auto made = [&](const SeparateProduct& product) -> ColumnParallelLinear {
+    return {context, store, separate_spec(model, name, product, at_mark)};
+  };
+  return {made({"query", AdapterTarget::kQuery, 0, queries}),
+          made({"key", AdapterTarget::kKey, queries, 1}),
+          made({"value", AdapterTarget::kValue, queries + 1, 1})};
 }
 
 }  // namespace
@@ -87,7 +97,8 @@ LinearSpec projection_spec(const ShardContext& context, const std::string& name)
           .bias = model.has_projection_bias(),
           .caller_sums = model.parallel_residual,
           .input_is_kept = true,
-          .at_mark = context.framework().projection_first || context.framework().norms_last};
+          .at_mark = context.framework().projection_first || context.framework().norms_last,
+          .target = AdapterTarget::kProjection};
 }
 
 SelfAttention::SelfAttention(ShardContext& context,

@@ -5,6 +5,7 @@
 #include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/split_with_sizes_copy.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/graph_task.h>
 
@@ -92,6 +93,7 @@ void FullySharded::add_to_unit(Parameter& parameter) {
   const auto unit = static_cast<std::size_t>(parameter.unit - first_unit_);
   if (unit >= units_.size()) units_.resize(unit + 1);
   units_[unit].parameters.push_back(&parameter);
+  if (parameter.trained) units_[unit].trained.push_back(&parameter);
 }
 
 void FullySharded::set_parameters(ParameterStore& store, const ChunkUnits& units) {
@@ -248,7 +250,9 @@ at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body
   if (!is_in_backward()) {
     const bool goes_on = is_loop_ && position == last_unit_ && forward_order_.empty();
     if (!unit.stays_gathered && !goes_on) free_parameters(unit);
-    unit.positions.push_back(forward_order_.size());
+    // Inside of a checkpoint no output has a gradient yet.
+    const bool has_backward = output.requires_grad() || !c10::GradMode::is_enabled();
+    if (has_backward) unit.positions.push_back(forward_order_.size());
     forward_order_.push_back(position);
   }
   if (is_recomputed) release_last_gathered();
@@ -274,7 +278,7 @@ void FullySharded::before_backward(std::size_t number) {
 void FullySharded::keep_whole_gradients(Unit& unit) {
   if (options_.in_pipeline) return sum_whole_gradients(unit);
   free_parameters(unit);
-  for (const Parameter* parameter : unit.parameters) {
+  for (const Parameter* parameter : unit.trained) {
     const at::Tensor& gradient = parameter->value.grad();
     observer().memory_lasts(gradient, {MemoryCategory::kGradient, kModule, parameter->name});
   }
@@ -283,9 +287,9 @@ void FullySharded::keep_whole_gradients(Unit& unit) {
 std::vector<at::Tensor> FullySharded::take_gradients(Unit& unit) {
   std::vector<at::Tensor> gradients;
   std::vector<at::Tensor> sums = std::exchange(unit.sums, {});
-  sums.resize(unit.parameters.size());
-  for (std::size_t i = 0; i < unit.parameters.size(); ++i) {
-    Parameter* parameter = unit.parameters[i];
+  sums.resize(unit.trained.size());
+  for (std::size_t i = 0; i < unit.trained.size(); ++i) {
+    Parameter* parameter = unit.trained[i];
     at::Tensor gradient = sums[i].defined() ? std::exchange(sums[i], at::Tensor())
                                             : std::exchange(parameter->value.mutable_grad(), {});
     if (parameter->sequence_partial && options_.tensor_group) {
@@ -304,15 +308,15 @@ void FullySharded::after_backward(std::size_t number) {
   if (!reduces_) return keep_whole_gradients(unit);
   std::vector<at::Tensor> gradients = take_gradients(unit);
   free_parameters(unit);
-  reduce(unit, std::move(gradients));
+  if (!gradients.empty()) reduce(unit, std::move(gradients));
 }
 
 void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
   reduce_stream_.current_waits_for(scattered_);
   reducing_ = at::Tensor();
-  const int64_t elements = sum_of(sizes_of(parts_of(unit.parameters)));
+  const int64_t elements = sum_of(sizes_of(parts_of(unit.trained)));
   const at::TensorOptions options =
-      unit.parameters.front()->part.options().dtype(options_.reduce_type);
+      unit.trained.front()->part.options().dtype(options_.reduce_type);
   const int64_t ranks = group_size(unit.group);
   reducing_ = at::empty({ranks * elements}, options);
   at::Tensor rows = reducing_.view({ranks, elements});
@@ -346,7 +350,7 @@ void FullySharded::reduce(Unit& unit, std::vector<at::Tensor> gradients) {
 void FullySharded::add_gradients(const Unit& unit, const at::Tensor& reduced) {
   bool lasts = false;
   int64_t offset = 0;
-  for (const Parameter* leaf : unit.parameters) {
+  for (const Parameter* leaf : unit.trained) {
     const int64_t elements = leaf->part.numel();
     const at::Tensor part = reduced.narrow(0, offset, elements);
     offset += elements;
@@ -386,7 +390,7 @@ void FullySharded::finish_reductions() {
 std::vector<OwnedPiece> FullySharded::owned_pieces() const {
   std::vector<OwnedPiece> pieces;
   for (const Unit& unit : units_) {
-    for (const Parameter* parameter : unit.parameters) {
+    for (const Parameter* parameter : unit.trained) {
       if (parameter->leaf_of != nullptr) continue;
       const auto [begin, end] = parameter->owned_range();
       OwnedPiece piece{.parameter = parameter, .begin = begin, .end = end};
@@ -403,8 +407,12 @@ std::vector<OwnedPiece> FullySharded::owned_pieces() const {
 
 int64_t FullySharded::parameter_padding() const {
   int64_t elements = 0;
-  for (const OwnedPiece& piece : owned_pieces()) {
-    elements += piece.parameter->part.numel() - (piece.end - piece.begin);
+  for (const Unit& unit : units_) {
+    for (const Parameter* parameter : unit.parameters) {
+      if (parameter->leaf_of != nullptr) continue;
+      const auto [begin, end] = parameter->owned_range();
+      elements += parameter->part.numel() - (end - begin);
+    }
   }
   return elements;
 }

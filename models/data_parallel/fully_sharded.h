@@ -119,6 +119,7 @@ class FullySharded final : public DataParallel {
   };
   struct Unit {
     std::vector<Parameter*> parameters;
+    std::vector<Parameter*> trained;      ///< those that have gradients
     std::shared_ptr<Communicator> group;  ///< has the other parts; null if there are none
     bool is_inside = false;               ///< of the unit before it
     /// Those whose gathering starts as soon as this one is gathered.

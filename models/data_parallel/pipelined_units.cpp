@@ -37,9 +37,9 @@ void add_whole_to_sum(at::Tensor& sum, const at::Tensor& gradient, c10::ScalarTy
 
 /// accumulate_unsharded_grad_if_needed() and to_accumulated_grad_if_needed() in _fsdp_param.py.
 void FullySharded::sum_whole_gradients(Unit& unit) {
-  unit.sums.resize(unit.parameters.size());
-  for (std::size_t i = 0; i < unit.parameters.size(); ++i) {
-    const Parameter& parameter = *unit.parameters[i];
+  unit.sums.resize(unit.trained.size());
+  for (std::size_t i = 0; i < unit.trained.size(); ++i) {
+    const Parameter& parameter = *unit.trained[i];
     at::Tensor& sum = unit.sums[i];
     const at::Tensor gradient = std::exchange(parameter.value.mutable_grad(), at::Tensor());
     if (!gradient.defined()) continue;

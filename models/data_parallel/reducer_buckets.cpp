@@ -1,12 +1,18 @@
 #include "models/data_parallel/reducer_buckets.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include <deque>
 #include <limits>
+#include <map>
+#include <utility>
+
+#include "estimator/base/units.h"
 
 namespace models {
 
@@ -18,7 +24,53 @@ at::TensorOptions options_of(const std::vector<Bucket>& buckets) {
   return buckets.front().slots.front().parameter->value.options().requires_grad(false);
 }
 
+/// A flat copy of a bucket's parameters on its way.
+struct Sending {
+  Sending(const Bucket& of, Communicator& group) : bucket(&of) {
+    std::vector<at::Tensor> values;
+    for (const ParameterSlot& slot : of.slots) values.push_back(slot.parameter->value.view(-1));
+    flat = at::cat(values);
+    call = group.start_broadcast(flat, 0);
+  }
+
+  void finish() {
+    call.wait();
+    for (const ParameterSlot& slot : bucket->slots) {
+      const at::Tensor received = flat.narrow(0, slot.begin - bucket->begin, slot.end - slot.begin);
+      slot.parameter->value.copy_(received.view(slot.parameter->value.sizes()));
+    }
+  }
+
+  const Bucket* bucket;
+  at::Tensor flat;
+  PendingCall call;
+};
+
 }  // namespace
+
+void send_first_values(const ParameterList& parameters, Communicator& group) {
+  constexpr int64_t kBytes = 250 * estimator::kMiB;
+  constexpr std::size_t kUnderWay = 2;
+  const c10::NoGradGuard no_grad;
+  std::map<c10::ScalarType, ParameterList> types;
+  for (Parameter* parameter : parameters)
+    types[parameter->value.scalar_type()].push_back(parameter);
+  for (const auto& [type, of_type] : types) {
+    const int64_t elements = kBytes / static_cast<int64_t>(c10::elementSize(type));
+    const std::vector<Bucket> buckets =
+        lay_out_reducer_buckets(of_type, {.first = elements, .others = elements});
+    std::deque<Sending> under_way;
+    const auto finish_first = [&under_way] {
+      under_way.front().finish();
+      under_way.pop_front();
+    };
+    for (const Bucket& bucket : buckets) {
+      if (under_way.size() >= kUnderWay) finish_first();
+      under_way.emplace_back(bucket, group);
+    }
+    while (!under_way.empty()) finish_first();
+  }
+}
 
 /// _ddp_init_helper in torch/nn/parallel/distributed.py.
 std::vector<Bucket> first_reducer_buckets(const ParameterList& parameters,

@@ -29,6 +29,12 @@ struct ReducerOptions {
 std::vector<Bucket> first_reducer_buckets(const ParameterList& parameters,
                                           const ReducerOptions& options);
 
+/// Sends the values of rank 0 to all ranks, as DistributedDataParallel does when it is made: all
+/// parameters of a type in flat tensors of 250 MiB, of which two are under way at once
+/// (_sync_module_states in torch/distributed/utils.py, broadcast_coalesced in
+/// torch/csrc/distributed/c10d/comm.cpp).
+void send_first_values(const ParameterList& parameters, Communicator& group);
+
 class ReducerBuckets {
  public:
   /// In the parameters' type; the buckets have some.

@@ -8,6 +8,7 @@ namespace models {
 namespace {
 
 using enum estimator::RecomputeModule;
+using estimator::AdapterTarget;
 
 std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                                              ParameterStore& store,
@@ -25,9 +26,10 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                   .output_blocks = gated ? 2 : 1,
                   .after_norm = alone,
                   .input_is_kept = !alone && !recomputes(context.plan, kSharedExperts),
-                  .at_mark = context.framework().norms_last};
+                  .at_mark = context.framework().norms_last,
+                  .target = AdapterTarget::kUp};
   if (!gated || !context.framework().separate_products) return {{context, store, spec}};
-  const auto half = [&](const std::string& part, int64_t first) {
+  const auto half = [&](const std::string& part, AdapterTarget target, int64_t first) {
     return LinearSpec{
         .name = name + "." + part,
         .inputs = spec.inputs,
@@ -35,9 +37,11 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
         .bias = spec.bias,
         .whole_input = true,
         .at_mark = context.framework().norms_last,
-        .packed = PackedRows{.name = spec.name + ".weight", .parts = 2, .first = first}};
+        .packed = PackedRows{.name = spec.name + ".weight", .parts = 2, .first = first},
+        .target = target};
   };
-  return {{context, store, half("gate", 0)}, {context, store, half("up", 1)}};
+  return {{context, store, half("gate", AdapterTarget::kGate, 0)},
+          {context, store, half("up", AdapterTarget::kUp, 1)}};
 }
 
 }  // namespace
@@ -57,7 +61,8 @@ Mlp::Mlp(ShardContext& context,
                .outputs = context.plan.model.hidden_size,
                .bias = context.plan.model.has_mlp_bias(),
                .caller_sums = context.plan.model.parallel_residual,
-               .at_mark = context.framework().norms_last}) {}
+               .at_mark = context.framework().norms_last,
+               .target = AdapterTarget::kDown}) {}
 
 at::Tensor Mlp::forward(const at::Tensor& input) const {
   ModuleScope scope(context_.observer, scope_);

@@ -188,6 +188,16 @@ at::Tensor as_module(const CallPointer& call,
   return in_module(call->modules, call.get(), parameters, input, body);
 }
 
+std::optional<LoraAdapter> make_adapter(const ShardContext& context,
+                                        ParameterStore& store,
+                                        const LinearSpec& spec) {
+  if (!spec.target || !estimator::has_adapter(context.plan, *spec.target)) return std::nullopt;
+  return LoraAdapter(
+      context,
+      store,
+      {.name = spec.name, .inputs = spec.inputs, .outputs = spec.outputs, .at_mark = spec.at_mark});
+}
+
 }  // namespace
 
 at::Tensor whole_input(const ShardContext& context, const at::Tensor& input) {
@@ -210,6 +220,7 @@ ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
                         .initial_value = InitialValue::kZeros,
                         .at_mark = spec.at_mark});
   }
+  adapter_ = make_adapter(context, store, spec);
 }
 
 at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
@@ -218,7 +229,10 @@ at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
 
 at::Tensor ColumnParallelLinear::compute(const at::Tensor& input) const {
   const auto bias = call_->has_bias ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
-  if (call_->autograds_own) return at::linear(input, call_->weight->value, bias);
+  if (call_->autograds_own) {
+    const at::Tensor product = at::linear(input, call_->weight->value, bias);
+    return adapter_ ? adapter_->add_to(product, input) : product;
+  }
   if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, bias, call_);
   return ColumnParallelFunction::apply(input, call_->weight->value, bias, call_);
 }
@@ -258,6 +272,7 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
                         .sequence_partial = context.sequence_parallel() && !spec.caller_sums,
                         .at_mark = spec.at_mark});
   }
+  adapter_ = make_adapter(context, store, spec);
 }
 
 at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
@@ -266,8 +281,9 @@ at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
 
 at::Tensor RowParallelLinear::compute(const at::Tensor& input) const {
   if (call_->autograds_own) {
-    return at::linear(
-        input, call_->weight->value, bias_ ? std::optional(bias_->value) : std::nullopt);
+    const at::Tensor product =
+        at::linear(input, call_->weight->value, bias_ ? std::optional(bias_->value) : std::nullopt);
+    return adapter_ ? adapter_->add_to(product, input) : product;
   }
   if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, {}, call_);
   return RowParallelFunction::apply(input, call_->weight->value, call_);

@@ -20,6 +20,8 @@
 #include <optional>
 #include <string>
 
+#include "estimator/plan/adapters.h"
+#include "models/layers/lora_adapter.h"
 #include "models/shard/parameters.h"
 #include "models/shard/shard_context.h"
 
@@ -52,7 +54,9 @@ struct LinearSpec {
   bool input_is_kept = false;
   bool at_mark = false;                   ///< for its parameters; see ParameterStore::mark_place
   std::optional<PackedRows> packed = {};  ///< rows of another weight; see PackedRows
-  Parameter* shared_weight = nullptr;     ///< use this weight (tied output layer) and make none
+  /// Which of the layers that may have an adapter it is; see lora_adapter.h.
+  std::optional<estimator::AdapterTarget> target = {};
+  Parameter* shared_weight = nullptr;  ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
 };
 
@@ -82,6 +86,7 @@ class ColumnParallelLinear {
 
   std::shared_ptr<const LinearCall> call_;
   Parameter* bias_ = nullptr;
+  std::optional<LoraAdapter> adapter_;
 };
 
 class RowParallelLinear {
@@ -98,6 +103,7 @@ class RowParallelLinear {
 
   std::shared_ptr<const LinearCall> call_;
   Parameter* bias_ = nullptr;
+  std::optional<LoraAdapter> adapter_;
 };
 
 }  // namespace models

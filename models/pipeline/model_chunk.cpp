@@ -131,9 +131,15 @@ at::Tensor ModelChunk::in_unit(int64_t unit, const at::Tensor& input, const Unit
   return context_.fully_sharded[static_cast<std::size_t>(chunk_)]->run(unit, input, body);
 }
 
+/// Of weights that do not change the output has no gradient, and checkpoints would have none
+/// (enable_input_require_grads in transformers/modeling_utils.py).
 at::Tensor ModelChunk::embed(const at::Tensor& tokens) const {
-  return in_unit(
-      embedding_unit_, tokens, [&](const at::Tensor& input) { return embedding_->forward(input); });
+  const bool asks_for_gradient = context_.plan.training.has_adapters() &&
+                                 context_.plan.training.recompute != estimator::Recompute::kNone;
+  return in_unit(embedding_unit_, tokens, [&](const at::Tensor& input) {
+    const at::Tensor embedded = embedding_->forward(input);
+    return asks_for_gradient ? embedded.requires_grad_(true) : embedded;
+  });
 }
 
 at::Tensor ModelChunk::normalized(const at::Tensor& hidden) const {

@@ -11,6 +11,7 @@ namespace {
 ParameterSource parameter_source(const ShardContext& context) {
   return {.observer = context.observer,
           .options = context.parameter_options(),
+          .adapter_options = context.adapter_options(),
           .seed = context.plan.training.seed,
           .tensor = {.size = context.tensor_size(), .index = context.coordinate.tensor},
           .expert_tensor = {.size = context.plan.expert_tensor_size(),

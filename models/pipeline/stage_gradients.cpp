@@ -192,8 +192,12 @@ std::unique_ptr<DataParallel> make_data_parallel(const ShardContext& context, St
   if (context.framework().deepspeed_engine && is_parted) return zero_partition(context, stage);
   // Each chunk is in a DistributedDataParallel of its own.
   ParameterStore& parameters = stage.parameters();
+  const std::optional<ReducerOptions> reducer = reducer_options(context);
+  if (reducer && reducer->is_torchs() && context.groups.data) {
+    send_first_values(parameters.in_order(), *context.groups.data);
+  }
   const bool apart = estimator::experts_are_apart(context.plan);
-  const ParameterList shared = apart ? parameters.of_experts(false) : parameters.in_order();
+  const ParameterList shared = apart ? parameters.of_experts(false) : parameters.trained();
   const ParameterList experts = apart ? parameters.of_experts(true) : ParameterList();
   // Megatron-LM makes the buffers of all chunks on a stream of their own (ddp_stream of get_model
   // in megatron/training/training.py).

@@ -388,6 +388,14 @@ void Trainer::optimizer_step() {
 
 double Trainer::loss() const { return loss_sum_.defined() ? loss_sum_.item().toDouble() : 0.0; }
 
+int64_t Trainer::trained_elements() const {
+  int64_t elements = 0;
+  for (const Parameter* parameter : stage_->parameters().trained()) {
+    elements += parameter->lasting().numel();
+  }
+  return elements;
+}
+
 estimator::ModelStateRecord Trainer::model_state() const {
   const estimator::ParametersRecord parameters = stage_->parameters().record();
   const auto gradient_bytes =
@@ -398,7 +406,7 @@ estimator::ModelStateRecord Trainer::model_state() const {
   const int64_t own_bytes = keeps_both ? parameters.bytes : 0;
   return {.parameter_bytes = parameters.bytes,
           .gradient_bytes =
-              data_parallel_->gradient_elements().value_or(parameters.count) * gradient_bytes +
+              data_parallel_->gradient_elements().value_or(trained_elements()) * gradient_bytes +
               own_bytes,
           .master_weight_bytes = optimizer_->master_weight_bytes(),
           .optimizer_state_bytes = optimizer_->state_bytes(),

@@ -82,6 +82,7 @@ class Trainer {
   void finish_deferred_gradients();
   void reduce_gradients();
   void reduce_sequence_partial_gradients();
+  int64_t trained_elements() const;
 
   ShardContext context_;
   int64_t micro_batches_;

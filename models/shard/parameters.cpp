@@ -98,6 +98,12 @@ ParameterList list_of(std::deque<Parameter>& parameters) {
   return list;
 }
 
+ParameterList ParameterStore::trained() const {
+  ParameterList list = in_order_;
+  std::erase_if(list, [](const Parameter* parameter) { return !parameter->trained; });
+  return list;
+}
+
 ParameterList ParameterStore::of_experts(bool experts) {
   ParameterList list = in_order_;
   std::erase_if(list, [&](const Parameter* parameter) { return parameter->expert != experts; });
@@ -128,7 +134,8 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
     make_part(parameter, spec, shape);
   else
     make_whole(parameter, spec, shape);
-  parameter.value.requires_grad_(true);
+  parameter.trained = !source_.adapter_options || spec.adapter;
+  parameter.value.requires_grad_(parameter.trained);
   source_.observer.memory_lasts(
       parameter.lasting(),
       {estimator::MemoryCategory::kParameter, module_of(spec.name), spec.name});
@@ -148,7 +155,7 @@ Parameter& ParameterStore::add(const ParameterSpec& spec) {
 Parameter& ParameterStore::add_leaf(const Parameter& parameter) {
   Parameter& leaf = more_leaves_.emplace_back(parameter);
   leaf.value = unbacked_tensor(parameter.value.sizes(), source_.options);
-  leaf.value.requires_grad_(true);
+  leaf.value.requires_grad_(parameter.trained);
   leaf.leaf_of = &parameter;
   leaf.unit = unit_;
   return leaf;
@@ -157,7 +164,9 @@ Parameter& ParameterStore::add_leaf(const Parameter& parameter) {
 void ParameterStore::make_whole(Parameter& parameter,
                                 const ParameterSpec& spec,
                                 const std::vector<int64_t>& shape) {
-  parameter.value = initial_value(spec, shape, source_.options);
+  const bool is_adapter = spec.adapter && source_.adapter_options;
+  parameter.value =
+      initial_value(spec, shape, is_adapter ? *source_.adapter_options : source_.options);
 }
 
 void ParameterStore::make_part(Parameter& parameter,

@@ -59,6 +59,7 @@ struct ParameterSpec {
   InitialValue initial_value = InitialValue::kNormal;
   bool sequence_partial = false;
   bool shared_copy = false;
+  bool adapter = false;                  ///< of an adapter (lora_adapter.h)
   bool expert = false;                   ///< see Parameter
   bool of_vocabulary = false;            ///< see Parameter
   std::vector<int64_t> group_rows = {};  ///< see Parameter
@@ -84,8 +85,10 @@ struct EightBitParameter;
 /// and one part (see ParameterStore::add_leaf).
 struct Parameter {
   std::string name;
-  /// Leaf that requires gradients; unbacked if only `part` or `eight_bits` lasts.
+  /// Leaf, which requires gradients if it is trained; unbacked if only `part` or `eight_bits`
+  /// lasts.
   at::Tensor value;
+  bool trained = true;  ///< false: its values never change (the weights beside adapters)
   /// FSDP, ZeRO stage 3: this data rank's part, padded with zeros to the size of the largest part.
   /// In fp32, but for pure 16 bits and ZeRO.
   at::Tensor part;
@@ -135,6 +138,8 @@ struct Parameter {
 struct ParameterSource {
   Observer& observer;
   at::TensorOptions options;  ///< device and type of the parameters
+  /// The same of adapters; if it is set, these alone are trained.
+  std::optional<at::TensorOptions> adapter_options;
   int64_t seed = 0;
   TensorPlace tensor;
   TensorPlace expert_tensor;
@@ -182,6 +187,8 @@ class ParameterStore {
   /// The parameters in the order in which the framework registers them: all of them, or only those
   /// of experts, or only the others.
   const ParameterList& in_order() const { return in_order_; }
+  /// The same, of those that are trained.
+  ParameterList trained() const;
   ParameterList of_experts(bool experts);
   estimator::ParametersRecord record() const;
 

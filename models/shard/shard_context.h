@@ -115,8 +115,13 @@ struct ShardContext {
   /// Of whole parameters, and so of the residual stream, which autocast leaves in their type.
   at::TensorOptions parameter_options() const {
     const bool parts_are_fp32 = plan.fully_sharded();
-    return parts_are_fp32 ? options()
-                          : options().dtype(scalar_type(plan.training.parameter_dtype()));
+    return parts_are_fp32 ? options() : options().dtype(scalar_type(plan.training.frozen_dtype()));
+  }
+  /// Of whole adapters, if the plan has some.
+  std::optional<at::TensorOptions> adapter_options() const {
+    if (!plan.training.has_adapters()) return std::nullopt;
+    if (plan.fully_sharded()) return options();
+    return options().dtype(scalar_type(plan.training.parameter_dtype()));
   }
   /// Of the parts of parameters that FSDP2 keeps.
   c10::ScalarType part_type() const {
@@ -128,7 +133,8 @@ struct ShardContext {
     return Autocast{.device = device.type(), .type = scalar_type(plan.training.dtype)};
   }
   /// Whether DistributedDataParallel looks for parameters without a gradient (_wrap_model of
-  /// transformers' Trainer).
+  /// transformers' Trainer). With adapters and checkpoints the Trainer would, too, and fail; people
+  /// set ddp_find_unused_parameters to false.
   bool finds_unused_parameters() const {
     return framework().finds_unused_parameters && plan.parallelism.zero_stage == 0 && groups.data &&
            plan.training.recompute == estimator::Recompute::kNone;

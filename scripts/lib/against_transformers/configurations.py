@@ -14,8 +14,10 @@ LLAMA_FAMILIES = ("ddp-autocast", "ddp-bf16", "fsdp-2", "fsdp-3", "deepspeed-1",
 # DistributedDataParallel of other models than Llama, one after the other (layers.py). Onerank reads
 # their config.json.
 LAYER_FAMILIES = ("layers-autocast", "layers-bf16")
-FAMILIES = LLAMA_FAMILIES + LAYER_FAMILIES
-PURE_FAMILIES = ("ddp-bf16", "layers-bf16")
+# Adapters of peft beside a model that was loaded in bf16.
+ADAPTER_FAMILIES = ("lora-autocast", "lora-bf16", "lora-fsdp-2", "lora-fsdp-3")
+FAMILIES = LLAMA_FAMILIES + LAYER_FAMILIES + ADAPTER_FAMILIES
+PURE_FAMILIES = ("ddp-bf16", "layers-bf16", "lora-bf16")
 
 JUDGE = Judge(program="transformers", kind="against_transformers", bound=0.005, close=0.001,
               close_share={})
@@ -92,6 +94,23 @@ def _deepspeed(family):
                                                 **{key: "auto" for key in buckets}}}}
 
 
+def _loaded_dtype(family):
+    return "bfloat16" if family in PURE_FAMILIES + ADAPTER_FAMILIES else "float32"
+
+
+def _draw_adapters(draw, family):
+    """LoraConfig of peft, or nothing, and the flags of a plan that say the same."""
+    if family not in ADAPTER_FAMILIES:
+        return {}, []
+    rank, dropout = draw.one_of(8, 16, 64), draw.one_of(0, 0, 0.1)
+    modules = draw.one_of(("all-linear",), ("q_proj", "v_proj"),
+                          ("q_proj", "k_proj", "v_proj", "o_proj"), ("gate_proj", "down_proj"))
+    said = modules[0] if modules == ("all-linear",) else list(modules)
+    return ({"lora": {"r": rank, "lora_dropout": dropout, "target_modules": said}},
+            ["--lora-rank", str(rank), "--lora-dropout", str(dropout),
+             "--lora-target-modules", ",".join(modules)])
+
+
 def draw_configuration(seed, number, family):
     draw = Draw(f"{seed}/{family}", number)
     of_layers = family in LAYER_FAMILIES
@@ -105,12 +124,16 @@ def draw_configuration(seed, number, family):
              "--global-batch-size", str(micro_batch * micro_batches * ranks)]
     if recompute:
         words += ["--recompute-granularity", "full"]
-    program = {"model": model, "sequence_length": sequence,
-               "dtype": "bfloat16" if family in PURE_FAMILIES else "float32",
+    adapters, adapter_words = _draw_adapters(draw, family)
+    words += adapter_words
+    # The Trainer would look for unused parameters beside checkpoints, where that fails.
+    finds = {"ddp_find_unused_parameters": False} if adapters and recompute else {}
+    program = {"model": model, "sequence_length": sequence, "dtype": _loaded_dtype(family),
+               **adapters,
                "training": {"bf16": family not in PURE_FAMILIES,
                             "per_device_train_batch_size": micro_batch,
                             "gradient_accumulation_steps": micro_batches,
-                            "gradient_checkpointing": recompute, **_deepspeed(family)}}
+                            "gradient_checkpointing": recompute, **finds, **_deepspeed(family)}}
     return Configuration(name=f"{family}-{number}", family=family, world_size=ranks,
                          words=tuple(_words_of(model, of_layers) + words),
                          program=json.dumps(program), gpu=draw.one_of(HOPPER, HOPPER, AMPERE),

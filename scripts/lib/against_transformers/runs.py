@@ -21,10 +21,10 @@ class Machine(runs.Machine):
 
     def environment(self, configuration):
         """What `accelerate launch` sets for a configuration of FSDP2 (accelerate/utils/launch.py)."""
-        if not configuration.family.startswith("fsdp"):
+        if "fsdp" not in configuration.family:
             return {}
         return {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2",
-                "FSDP_RESHARD_AFTER_FORWARD": str(configuration.family == "fsdp-3").lower(),
+                "FSDP_RESHARD_AFTER_FORWARD": str(configuration.family.endswith("3")).lower(),
                 "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
                 "FSDP_TRANSFORMER_CLS_TO_WRAP": "LlamaDecoderLayer",
                 "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}

@@ -1,7 +1,8 @@
 """A training of transformers' Trainer as people write it: a random model, random tokens, two steps.
 
 One argument, JSON: {"model": fields of a config.json (without model_type a Llama's), "training": fields of TrainingArguments,
-"dtype": type in which the model is loaded, "sequence_length": tokens of a sample}."""
+"dtype": type in which the model is loaded, "sequence_length": tokens of a sample; "lora": fields of
+peft's LoraConfig, if adapters are trained}."""
 import json
 import sys
 import tempfile
@@ -24,4 +25,9 @@ with tempfile.TemporaryDirectory() as folder:
     with no_init_weights():  # no value matters on a virtual GPU, and the host has little memory
         model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, asked["dtype"]))
     model.tie_weights()
+    if "lora" in asked:
+        from peft import LoraConfig, get_peft_model
+        model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **asked["lora"]))
+        if arguments.gradient_checkpointing:  # else nothing in a checkpoint has a gradient
+            model.enable_input_require_grads()
     Trainer(model=model, args=arguments, train_dataset=samples).train()

@@ -96,6 +96,7 @@ class TrainerImport {
     add_accelerate(call.launcher);
     set_model(model);
     set_types();
+    refuse_other_adapters();
     ask_for_length();
     name_program(call);
     return std::move(plan_);
@@ -240,9 +241,35 @@ class TrainerImport {
         said_key(plan_, "training.framework") == "transformers" && (stage.is_null() || stage == 0);
     if (loaded == false && !is_replicated) erase_key(plan_, "training", "mixed_precision");
     if (!loaded.is_null() || !is_replicated || said_key(plan_, "training.dtype") == "fp32") return;
+    if (!said_key(plan_, "training.lora_rank").is_null()) {
+      return plan_.notes.push_back("the weights beside adapters are taken to be loaded in 16 bits");
+    }
     plan_.notes.push_back(
         "the model is taken to be loaded in fp32, as transformers 4 does; version 5 loads it in "
         "the type of its checkpoint: --no-mixed-precision");
+  }
+
+  bool has_experts() const {
+    const Json model = said_key(plan_, "model");
+    const auto* preset =
+        model.is_string() ? estimator::find_model_preset(model.get<std::string>()) : nullptr;
+    return preset != nullptr ? preset->config.has_experts()
+                             : !said_key(plan_, "model.num_experts").is_null();
+  }
+
+  /// A plan has adapters under the Trainer itself, of dense models.
+  void refuse_other_adapters() {
+    if (said_key(plan_, "training.lora_rank").is_null()) return;
+    const bool is_trainers = said_key(plan_, "training.framework") == "transformers";
+    if (is_trainers && !has_experts()) return;
+    for (const char* key : {"lora_rank", "lora_dropout", "lora_target_modules"}) {
+      erase_key(plan_, "training", key);
+    }
+    add_technique(plan_,
+                  "adapters",
+                  {.key = is_trainers ? "adapters of experts" : "adapters under DeepSpeed",
+                   .values = {},
+                   .place = origin_});
   }
 
   static void erase_key(ImportedPlan& plan, const char* part, const char* key) {

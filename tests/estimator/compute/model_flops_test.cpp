@@ -36,6 +36,15 @@ TEST(StepFlops, CountsForwardOnceAndBackwardTwice) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("none")).hardware, 3 * 18944);
 }
 
+// Core attention has a whole backward, 3 x 3 x 1,024; all other products 18,944 - 3,072 run once
+// more instead of twice. Adapters of rank 2 beside query and value, 4 + 4 and 4 + 2 wide, are
+// trained: 3 x 2 x 16 x (3 layers x 2 x 14).
+TEST(StepFlops, OfAdaptersHaveNoGradientsOfTheWeightsBesideThem) {
+  const Plan plan =
+      tiny_gqa({{"model", {{"position_embedding", "rope"}}}, {"training", {{"lora_rank", 2}}}});
+  EXPECT_DOUBLE_EQ(step_flops(plan).model, 3 * 3072 + 2 * (18944 - 3072) + 3 * 2 * 16 * 3 * 2 * 14);
+}
+
 TEST(StepFlops, SelectiveRecomputeDoesTheCoreAttentionAgain) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("selective")).model, 3 * 18944);
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("selective")).hardware, 3 * 18944 + 3 * 1024);

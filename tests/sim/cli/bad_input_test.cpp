@@ -271,7 +271,8 @@ TEST_F(BadInput, AVariableOfTheShellThatIsNotSet) {
 
 TEST_F(BadInput, WordsOfTheFieldThatAreNotModelledAreRefusedByName) {
   expect_flags_refused({"--fp8"}, {"8 bits", "--fp8-format hybrid", "--bf16"});
-  expect_flags_refused({"--lora-rank", "16"}, {"adapters", "onerank exec"});
+  expect_flags_refused({"--use-dora"}, {"adapters", "onerank exec"});
+  expect_flags_refused({"--lora-alpha", "32"}, {"neither the memory nor the time"});
   expect_flags_refused({"--lr", "1e-4"}, {"neither the memory nor the time", "leave it out"});
   expect_flags_refused({"--precision", "bf16"}, {"give --bf16"});
   expect_flags_refused({"--gpu", "mi300x"}, {"unknown GPU", "AMD's GPUs are not played"});

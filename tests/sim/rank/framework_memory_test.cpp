@@ -536,6 +536,23 @@ TEST(TransformersFramework, KeepsTheInputOfARecomputedLayer) {
             2 * s * b * h);
 }
 
+/// With adapters of rank 16 beside all linear layers, in fp32; the weights are in 16 bits.
+TEST(TransformersFramework, HasGradientsAndMomentsOfAdaptersAlone) {
+  for (const int64_t zero_stage : {0, 3}) {
+    const Json training = {{"lora_rank", 16}, {"lora_target_modules", {"all-linear"}}};
+    const auto profile = trainer_profile(2, training, zero_stage);
+    const int64_t shards = zero_stage == 0 ? 1 : 8;
+    const int64_t widths = 2 * (h + h) + 2 * (h + kGroups * (h / heads)) + 3 * (h + kFfn);
+    const int64_t adapters = 2 * 16 * widths / shards;
+    EXPECT_EQ(profile.model_state->gradient_bytes, kFp32 * adapters);
+    EXPECT_EQ(profile.model_state->optimizer_state_bytes, 2 * kFp32 * adapters);
+    // FSDP2's parts are all in fp32.
+    const int64_t frozen = profile.parameters.count - adapters;
+    EXPECT_EQ(profile.model_state->parameter_bytes,
+              kFp32 * adapters + (zero_stage == 0 ? kFp16 : kFp32) * frozen);
+  }
+}
+
 // Whether the mask has only ones, and whether the loss is NaN or infinite.
 TEST(TransformersFramework, ReadsThreeValuesInEachMicroBatch) {
   const auto profile = trainer_profile(2, Json::object());

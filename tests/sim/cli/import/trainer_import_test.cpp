@@ -232,9 +232,36 @@ TEST_F(TrainerImport, CountsTheGpusOfEachLauncher) {
             std::pair(Json(3), Json(8)));
 }
 
+TEST_F(TrainerImport, ReadsAdaptersWhereTheyAreTrained) {
+  const ImportedPlan peft = clm("--use_peft --lora_r 32 --lora_target_modules q_proj,o_proj");
+  EXPECT_THAT(named_techniques(peft), IsEmpty());
+  EXPECT_EQ(said_key(peft, "training.lora_rank"), 32);
+  EXPECT_EQ(said_key(peft, "training.lora_target_modules"), (Json{"q_proj", "o_proj"}));
+  EXPECT_TRUE(said_key(clm("--lora_r 16 --use_peft False"), "training.lora_rank").is_null());
+
+  const std::string factory =
+      "model_name_or_path: Qwen/Qwen3-4B\nstage: sft\nbf16: true\n"
+      "finetuning_type: lora\ntemplate: qwen3\n";
+  const ImportedPlan plan = imported(factory, "lora.yaml");
+  EXPECT_THAT(named_techniques(plan), IsEmpty());
+  EXPECT_TRUE(plan.unknown.empty());
+  EXPECT_EQ(said_key(plan, "training.lora_rank"), 8);  // its defaults
+  EXPECT_EQ(said_key(plan, "training.lora_target_modules"), Json{"all-linear"});
+  const auto techniques = [&](const std::string& more) {
+    return named_techniques(imported(factory + more, "lora.yaml"));
+  };
+  EXPECT_EQ(techniques("quantization_bit: 4\n"), Names{"quantized-weights"});
+  EXPECT_EQ(techniques("additional_target: embed_tokens\n"), Names{"adapters"});
+  write("examples/ds.json", kZero3);
+  EXPECT_EQ(techniques("deepspeed: examples/ds.json\n"), Names{"adapters"});
+  const std::string experts =
+      "model_name_or_path: Qwen/Qwen3-30B-A3B\nstage: sft\nbf16: true\n"
+      "finetuning_type: lora\ntemplate: qwen3\n";
+  EXPECT_EQ(named_techniques(imported(experts, "moe.yaml")), Names{"adapters"});
+}
+
 TEST_F(TrainerImport, NamesWhatIsNotModelled) {
-  EXPECT_EQ(named_techniques(clm("--use_peft --lora_r 16")), Names{"adapters"});
-  EXPECT_EQ(named_techniques(clm("--lora_r 16 --use_peft False")), Names{});
+  EXPECT_EQ(named_techniques(clm("--use_peft --use_dora true")), Names{"adapters"});
   EXPECT_EQ(named_techniques(clm("--optim adamw_torch_fused")), Names{});
   EXPECT_EQ(named_techniques(clm("--optim adamw_torch")), Names{"optimizer-kernels"});
   EXPECT_EQ(named_techniques(clm("--optim adamw_bnb_8bit")), Names{"optimizer"});
@@ -298,7 +325,7 @@ wandb_project:
   EXPECT_EQ(said_key(plan, "training.attention"), "flash");
   EXPECT_EQ(said_key(plan, "parallelism.zero_stage"), 3);
   EXPECT_EQ(named_techniques(imported(text + "adapter: qlora\nload_in_4bit: true\n", "fft.yaml")),
-            (Names{"adapters", "quantized-weights"}));
+            Names{"quantized-weights"});
   // A command may name the file and change it.
   write("fft.yaml", text);
   const ImportedPlan command = imported("axolotl train fft.yaml --micro_batch_size 1\n");

@@ -1,0 +1,62 @@
+#include "estimator/plan/adapters.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/estimator/test_plans.h"
+
+namespace estimator {
+namespace {
+
+/// hidden 8, 4 heads of 2 that share 2 groups, MLP of 16 with a gate, 3 layers.
+Json adapted(const Json& training) {
+  Json plan = Json::parse(R"({
+    "model": {"num_layers": 3, "hidden_size": 8, "num_attention_heads": 4, "num_query_groups": 2,
+              "ffn_hidden_size": 16, "activation": "swiglu", "vocab_size": 32,
+              "add_bias_linear": false, "position_embedding": "rope", "normalization": "RMSNorm",
+              "max_position_embeddings": 8},
+    "training": {"lora_rank": 4}})");
+  plan["training"].update(training);
+  return plan;
+}
+
+int64_t adapters_with(const Json& modules) {
+  return adapter_parameter_count(small_plan(adapted({{"lora_target_modules", modules}})));
+}
+
+// A rank of 4, three layers: query and projection 8 + 8, key and value 8 + 4, the MLP's 8 + 16.
+TEST(Adapters, HaveTwoMatricesBesideEachLayerThatIsNamed) {
+  EXPECT_EQ(adapters_with(Json::array()), 3 * 4 * (16 + 12));  // q_proj and v_proj
+  EXPECT_EQ(adapters_with({"q_proj", "k_proj", "v_proj", "o_proj"}), 3 * 4 * (2 * 16 + 2 * 12));
+  EXPECT_EQ(adapters_with({"gate_proj", "down_proj"}), 3 * 4 * (2 * 24));
+  EXPECT_EQ(adapters_with({"all-linear"}), 3 * 4 * (2 * 16 + 2 * 12 + 3 * 24));
+  EXPECT_EQ(adapter_parameter_count(small_plan()), 0);
+}
+
+TEST(Adapters, AreAllThatIsTrained) {
+  const Plan plan = small_plan(adapted(Json::object()));
+  EXPECT_EQ(trained_parameter_count(plan), adapter_parameter_count(plan));
+  EXPECT_EQ(held_parameter_count(plan) - trained_parameter_count(plan),
+            parameter_count(plan.model, plan.padded_vocab_size()));
+  EXPECT_EQ(plan.training.parameter_dtype(), Dtype::kFp32);
+  EXPECT_EQ(plan.training.frozen_dtype(), Dtype::kBf16);
+  EXPECT_EQ(plan.training.framework, Framework::kTransformers);
+}
+
+TEST(Adapters, OfOtherFrameworksAndModelsAreRefusedWithTheWayOut) {
+  const auto expect_words = [](const Json& plan, const char* words) {
+    const std::string text = complaint_about(plan);
+    EXPECT_NE(text.find(words), std::string::npos) << words << " is not in\n" << text;
+  };
+  expect_words(adapted({{"framework", "megatron-lm"}}), "use --framework transformers");
+  expect_words(adapted({{"lora_target_modules", {"qkv"}}}), "use all-linear, q_proj");
+  expect_words(adapted({{"lora_rank", 0}, {"lora_dropout", 0.1}}), "add --lora-rank 16");
+  Json sharded = adapted({{"mixed_precision", false}});
+  sharded["parallelism"]["zero_stage"] = 3;
+  expect_words(sharded, "leave out --no-mixed-precision");
+  Json plain_mlp = adapted({{"lora_target_modules", {"gate_proj"}}});
+  plain_mlp["model"]["activation"] = "gelu";
+  expect_words(plain_mlp, "nothing would be trained");
+}
+
+}  // namespace
+}  // namespace estimator
