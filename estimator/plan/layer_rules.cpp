@@ -27,28 +27,12 @@ void check_parallel_residual(Rules& rules) {
                 "leave out one of them");
 }
 
-struct Variant {
-  bool used;
-  const char* what;
-  const char* key;
-};
-
-/// What layers of transformers' models have, and those of other frameworks do not.
 void check_variants(Rules& rules) {
-  const ModelConfig& m = rules.plan().model;
   const Framework framework = rules.plan().training.framework;
   if (traits_of(framework).layer_variants) return;
-  const Variant variants[] = {
-      {m.has_norms_after(), "norms after attention and MLP", "norm_position"},
-      {m.norm_parameters != NormParameters::kAll, "norms without a bias", "norm_parameters"},
-      {m.qk_layernorm_whole, "norms over all heads", "qk_layernorm_whole"},
-      {m.add_attention_bias, "biases in attention alone", "add_attention_bias"},
-      {m.add_mlp_bias, "biases in the MLP alone", "add_mlp_bias"},
-      {m.add_output_bias, "biases of the output layer", "add_output_bias"},
-      {m.final_logit_softcapping > 0, "logits with a soft cap", "final_logit_softcapping"}};
-  for (const Variant& variant : variants) {
+  for (const LayerVariant& variant : rules.plan().model.layer_variants()) {
     rules.require(
-        !variant.used,
+        false,
         fmt::format("{} are not supported for this framework", variant.what),
         fmt::format("model.{}, training.framework = {}", variant.key, to_string(framework)),
         "use training.framework = transformers, deepspeed or plain");
@@ -109,7 +93,7 @@ void check_window(Rules& rules) {
   const Plan& plan = rules.plan();
   const int64_t window = plan.model.sliding_window;
   check_pattern(rules, plan.model.window_attn_skip_freq, "window_attn_skip_freq");
-  if (window == 0 || plan.sequence_length() <= window) return;
+  if (!plan.exceeds_window()) return;
   const auto require = [&](bool holds, const std::string& where) {
     rules.require(
         holds,

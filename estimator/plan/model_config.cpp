@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "estimator/base/database.h"
 #include "estimator/plan/model_options.h"
@@ -98,6 +99,22 @@ bool is_listed(const std::vector<int64_t>& freq, int64_t layer, int64_t value) {
 }
 
 }  // namespace
+
+std::vector<LayerVariant> ModelConfig::layer_variants() const {
+  const std::pair<bool, LayerVariant> all[] = {
+      {has_norms_after(), {"norms after attention and MLP", "norm_position"}},
+      {norm_parameters != NormParameters::kAll, {"norms without a bias", "norm_parameters"}},
+      {qk_layernorm_whole, {"norms over all heads", "qk_layernorm_whole"}},
+      {add_attention_bias, {"biases in attention alone", "add_attention_bias"}},
+      {add_mlp_bias, {"biases in the MLP alone", "add_mlp_bias"}},
+      {add_output_bias, {"biases of the output layer", "add_output_bias"}},
+      {final_logit_softcapping > 0, {"logits with a soft cap", "final_logit_softcapping"}}};
+  std::vector<LayerVariant> used;
+  for (const auto& [is_used, variant] : all) {
+    if (is_used) used.push_back(variant);
+  }
+  return used;
+}
 
 bool ModelConfig::has_rope_in(int64_t layer) const { return !is_listed(no_rope_freq, layer, 1); }
 

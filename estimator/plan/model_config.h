@@ -75,6 +75,12 @@ constexpr std::array<EnumName<LoadBalancing>, 4> enum_names(LoadBalancing) {
            {LoadBalancing::kNone, "none"}}};
 }
 
+/// What layers of transformers' models have, and those of Megatron-LM and TorchTitan have not.
+struct LayerVariant {
+  const char* what;  ///< "norms over all heads"
+  const char* key;   ///< of the model, that asks for it
+};
+
 /// A decoder, dense or with experts. All defaults are Megatron-LM's. Zero in a derived field
 /// (ffn_hidden_size, num_query_groups, kv_channels, moe_ffn_hidden_size) means Megatron-LM's
 /// default, which with_derived_fields() fills in.
@@ -157,12 +163,8 @@ struct ModelConfig {
   bool has_qkv_bias() const { return add_bias_linear || add_qkv_bias || add_attention_bias; }
   bool has_projection_bias() const { return add_bias_linear || add_attention_bias; }
   bool has_mlp_bias() const { return add_bias_linear || add_mlp_bias; }
-  /// Whether the layers are others than those of Megatron-LM and TorchTitan.
-  bool has_layer_variants() const {
-    return norm_position != NormPosition::kBefore || norm_parameters != NormParameters::kAll ||
-           qk_layernorm_whole || add_attention_bias || add_mlp_bias || add_output_bias ||
-           final_logit_softcapping > 0;
-  }
+  /// Where the layers are others than those of Megatron-LM and TorchTitan.
+  std::vector<LayerVariant> layer_variants() const;
   bool norms_have_weights() const { return norm_parameters != NormParameters::kNone; }
   bool norms_have_biases() const {
     return normalization == Normalization::kLayerNorm && norm_parameters == NormParameters::kAll;

@@ -26,28 +26,18 @@ void check_even_layers(Rules& rules) {
   const int64_t pieces = p.pipeline * p.virtual_stages;
   if (layers % pieces == 0) return;
   const std::string uneven = layers > pieces ? ", or " + nearly_even(layers, pieces) : "";
-  if (p.virtual_stages == 1) {
-    rules.require(false,
-                  "pipeline stages do not split the layers evenly",
-                  fmt::format("parallelism.pipeline = {}, model num_layers = {}", pieces, layers),
-                  "use fewer stages" + uneven,
-                  {{"a pipeline size of {}" + uneven,
-                    "parallelism.pipeline",
-                    divisors_near(layers, pieces)}});
-    return;
-  }
+  const bool is_plain = p.virtual_stages == 1;
+  const std::string key = is_plain ? "parallelism.pipeline" : "parallelism.virtual_stages";
+  const std::string stages = is_plain ? "" : fmt::format(", {} = {}", key, p.virtual_stages);
+  const int64_t of_a_stage = layers % p.pipeline == 0 ? layers / p.pipeline : 1;
   rules.require(
       false,
-      "virtual stages do not split the layers evenly",
-      fmt::format(
-          "parallelism.pipeline = {}, parallelism.virtual_stages = {}, model num_layers = {}",
-          p.pipeline,
-          p.virtual_stages,
-          layers),
-      "use fewer virtual stages" + uneven,
-      {{"{} virtual stages" + uneven,
-        "parallelism.virtual_stages",
-        divisors_near(layers % p.pipeline == 0 ? layers / p.pipeline : 1, p.virtual_stages)}});
+      fmt::format("{} stages do not split the layers evenly", is_plain ? "pipeline" : "virtual"),
+      fmt::format("parallelism.pipeline = {}{}, model num_layers = {}", p.pipeline, stages, layers),
+      fmt::format("use fewer {}stages{}", is_plain ? "" : "virtual ", uneven),
+      {{(is_plain ? "a pipeline size of {}" : "{} virtual stages") + uneven,
+        key,
+        is_plain ? divisors_near(layers, pieces) : divisors_near(of_a_stage, p.virtual_stages)}});
 }
 
 void check_given_layers(Rules& rules) {

@@ -355,6 +355,10 @@ struct Plan {
     const int64_t rows = sequence_length() / parallelism.context;
     return rows / (parallelism.sequence_parallel ? parallelism.tensor : 1);
   }
+  /// Whether the sequence is longer than the window of the model's attention.
+  bool exceeds_window() const {
+    return model.sliding_window > 0 && sequence_length() > model.sliding_window;
+  }
   /// Whether the plan uses FSDP2, in which each data rank keeps a part of every parameter.
   bool fully_sharded() const;
   /// Whether its stages are those of torch.distributed.pipelining.

@@ -62,8 +62,7 @@ Framework usual_framework(const Plan& plan) {
   if (plan.training.has_adapters()) return Framework::kTransformers;
   const bool is_divided = plan.parallelism.divides_gradients();
   const ModelConfig& m = plan.model;
-  const bool in_window = m.sliding_window > 0 && plan.sequence_length() > m.sliding_window;
-  if (m.has_layer_variants() || m.parallel_residual || in_window) {
+  if (!m.layer_variants().empty() || m.parallel_residual || plan.exceeds_window()) {
     return is_divided ? Framework::kTransformers : Framework::kPlain;
   }
   return is_divided ? Framework::kTorchtitan : Framework::kMegatronLm;

@@ -48,8 +48,7 @@ TEST_F(BadInput, UnknownNamesGetTheNearestKnownOne) {
                       {"unknown key", "plan.json: paralelism", "did you mean parallelism?"});
   expect_flags_refused({"--inter-link", "ib-ndr-401"},
                        {"unknown link", "did you mean ib-ndr-400?"});
-  expect_flags_refused({"--framework", "megatrn"},
-                       {"unknown value", "--framework = \"megatrn\""});
+  expect_flags_refused({"--framework", "megatrn"}, {"unknown value", "--framework = \"megatrn\""});
   expect_flags_refused({"--tpp", "2"}, {"unknown flag", "--tpp", "did you mean --tp?"});
   expect_flags_refused({"--device", "cudaa"}, {"unknown device", "did you mean cuda?"});
 }
