@@ -34,6 +34,7 @@ void check_dense(Rules& rules) {
          "training.moe_pad_expert_input_to_capacity");
   unused(plan.training.moe_router_dtype == RouterDtype::kOfTokens,
          fmt::format("training.moe_router_dtype = {}", to_string(plan.training.moe_router_dtype)));
+  unused(!plan.training.moe_router_fusion, "training.moe_router_fusion");
   unused(plan.training.moe_grouped_gemm, "training.moe_grouped_gemm = false");
 }
 
@@ -190,6 +191,11 @@ void check_training(Rules& rules) {
                 fmt::format("training.moe_grouped_gemm with training.transformer_impl = {}",
                             to_string(t.transformer_impl)),
                 "use training.transformer_impl = transformer_engine, or add --no-moe-grouped-gemm");
+  rules.require(!t.moe_router_fusion || t.transformer_impl == TransformerImpl::kTransformerEngine,
+                "the router's fused kernels are TransformerEngine's",
+                fmt::format("training.moe_router_fusion with training.transformer_impl = {}",
+                            to_string(t.transformer_impl)),
+                "use training.transformer_impl = transformer_engine, or leave the key out");
   rules.require(!plan.fully_sharded() || traits_of(t.framework).stacked_experts,
                 "mixtures of experts under FSDP2 are not supported yet",
                 fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),

@@ -113,6 +113,7 @@ void check_megatron_keys(Rules& rules) {
   only_megatron(!t.check_for_nan_in_loss_and_grad.value_or(false),
                 "check_for_nan_in_loss_and_grad");
   only_megatron(t.empty_unused_memory_level == 0, "empty_unused_memory_level");
+  only_megatron(!t.moe_router_fusion, "moe_router_fusion");
   check_fusion_keys(rules);
 }
 

@@ -268,6 +268,7 @@ struct TrainingConfig {
   int64_t empty_unused_memory_level = 0;
   TokenDispatcher moe_token_dispatcher_type = TokenDispatcher::kAllToAll;
   RouterDtype moe_router_dtype = RouterDtype::kOfTokens;
+  bool moe_router_fusion = false;
   bool moe_grouped_gemm = true;
   std::optional<double> moe_expert_capacity_factor;
   bool moe_pad_expert_input_to_capacity = false;

@@ -320,6 +320,12 @@ void visit_dispatch(Visitor& visit, TrainingConfig& training) {
         training.moe_router_dtype,
         {"type of the router's logits and of the experts' weights; none: that of the tokens",
          {{"--moe-router-dtype"}}});
+  visit(
+      "moe_router_fusion",
+      training.moe_router_fusion,
+      {"megatron-lm: the router scores and chooses in one kernel of TransformerEngine, and so does "
+       "its balancing loss",
+       {{"--moe-router-fusion", "true"}}});
   visit("moe_grouped_gemm",
         training.moe_grouped_gemm,
         {"the products of all experts of a rank are issued together, not expert by expert",

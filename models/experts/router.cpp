@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "models/experts/expert_routing.h"
+#include "models/experts/fused_router.h"
 #include "models/layers/attached_loss.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/products.h"
@@ -27,12 +28,6 @@ namespace {
 
 at::Tensor map_of(const at::Tensor& logits, const at::Tensor& chosen) {
   return at::zeros_like(logits.detach()).to(at::kInt).scatter(1, chosen, 1).to(at::kBool);
-}
-
-/// Scores of a sigmoid, so that those of a token add up to one.
-at::Tensor normalized(const at::Tensor& scores) {
-  constexpr double kSmall = 1e-20;
-  return scores / (scores.sum(-1, /*keepdim=*/true) + kSmall);
 }
 
 /// TransformerEngine's products where it is there, in its workspace (RouterGatingLinearFunction in
@@ -66,18 +61,22 @@ struct RouterProduct : torch::autograd::Function<RouterProduct> {
 
 }  // namespace
 
+at::Tensor scores_of_all(const at::Tensor& logits, RouterScore function) {
+  return function == RouterScore::kSigmoid ? at::sigmoid(logits.to(at::kFloat))
+                                           : at::softmax(logits, -1, at::kFloat);
+}
+
+at::Tensor normalized(const at::Tensor& scores) {
+  constexpr double kSmall = 1e-20;
+  return scores / (scores.sum(-1, /*keepdim=*/true) + kSmall);
+}
+
 Router::Router(ShardContext& context, ParameterStore& store, const std::string& name)
     : context_(context),
       weight_(
           store.add({.name = name + ".weight",
                      .full_shape = {context.plan.model.num_experts, context.plan.model.hidden_size},
                      .sequence_partial = context.sequence_parallel()})) {}
-
-at::Tensor Router::scores_of_all(const at::Tensor& logits) const {
-  return context_.plan.model.moe_router_score_function == RouterScore::kSigmoid
-             ? at::sigmoid(logits.to(at::kFloat))
-             : at::softmax(logits, -1, at::kFloat);
-}
 
 /// group_limited_topk in megatron/core/transformer/moe/moe_utils.py: the groups of highest scores.
 at::Tensor Router::within_groups(const at::Tensor& scores) const {
@@ -108,7 +107,8 @@ at::Tensor Router::score(const at::Tensor& logits, const at::Tensor& chosen) con
   const estimator::ModelConfig& model = context_.plan.model;
   const bool is_sigmoid = model.moe_router_score_function == RouterScore::kSigmoid;
   const bool scores_first = is_sigmoid || model.moe_router_pre_softmax;
-  const at::Tensor scores = scores_first ? scores_of_all(logits) : logits;
+  const at::Tensor scores =
+      scores_first ? scores_of_all(logits, model.moe_router_score_function) : logits;
   choose(scores);
   at::Tensor weights = at::gather(scores, 1, chosen);
   if (!scores_first) weights = at::softmax(weights, -1, at::kFloat);
@@ -117,15 +117,24 @@ at::Tensor Router::score(const at::Tensor& logits, const at::Tensor& chosen) con
                                                   : weights;
 }
 
+/// compute_routing_scores_for_aux_loss in moe_utils.py.
+RouterOutput Router::balance_scores(const at::Tensor& logits, const at::Tensor& chosen) const {
+  const RouterScore function = context_.plan.model.moe_router_score_function;
+  if (context_.plan.training.moe_router_fusion) {
+    return fused_balance_scores(logits, chosen, function);
+  }
+  at::Tensor scores = scores_of_all(logits, function);
+  if (function == RouterScore::kSigmoid) scores = normalized(scores);
+  choose(scores);
+  return {.weights = scores, .map = map_of(logits, chosen)};
+}
+
 /// switch_load_balancing_loss_func: experts x coefficient / (topk x tokens^2) x the sum over
 /// experts of their tokens x the sum of their scores; tokens are those of the micro-batch, or of
 /// each sequence, on all ranks that share them.
 at::Tensor Router::aux_loss(const at::Tensor& logits, const at::Tensor& chosen) const {
   const estimator::ModelConfig& model = context_.plan.model;
-  at::Tensor scores = scores_of_all(logits);
-  if (model.moe_router_score_function == RouterScore::kSigmoid) scores = normalized(scores);
-  choose(scores);
-  at::Tensor map = map_of(logits, chosen);
+  auto [scores, map] = balance_scores(logits, chosen);
   double sequences = 1;
   if (model.moe_router_load_balancing_type == estimator::LoadBalancing::kSequenceAuxLoss) {
     sequences = static_cast<double>(context_.plan.training.micro_batch_size);
@@ -138,8 +147,10 @@ at::Tensor Router::aux_loss(const at::Tensor& logits, const at::Tensor& chosen) 
                         static_cast<double>(group_size(context_.groups.tensor_context));
   const auto experts = static_cast<double>(model.num_experts);
   const auto topk = static_cast<double>(model.moe_router_topk);
-  return (scores.sum(0) * counts).sum() *
-         (experts * model.moe_aux_loss_coeff / (topk * tokens * tokens) / sequences);
+  const double coefficient =
+      experts * model.moe_aux_loss_coeff / (topk * tokens * tokens) / sequences;
+  if (context_.plan.training.moe_router_fusion) return fused_aux_loss(scores, counts, coefficient);
+  return (scores.sum(0) * counts).sum() * coefficient;
 }
 
 /// apply_router_token_dropping: experts that are filled up get tokens of no weight.
@@ -185,16 +196,28 @@ RouterOutput Router::assign(const at::Tensor& logits, const at::Tensor& chosen) 
   return {.weights = scores * map, .map = map};
 }
 
+RouterOutput Router::choose_by_score(const at::Tensor& logits, const at::Tensor& chosen) const {
+  const estimator::ModelConfig& model = context_.plan.model;
+  if (context_.plan.training.moe_router_fusion) {
+    const double factor = model.moe_router_topk_scaling_factor;
+    return fused_choice(logits,
+                        chosen,
+                        {.function = model.moe_router_score_function,
+                         .scores_first = model.moe_router_pre_softmax,
+                         .scaling_factor = factor > 0 ? factor : 1});
+  }
+  const at::Tensor weights = score(logits, chosen).to(logits.scalar_type());
+  return {.weights = at::scatter(at::zeros_like(logits.detach()), 1, chosen, weights),
+          .map = map_of(logits, chosen)};
+}
+
 RouterOutput Router::forward(const at::Tensor& tokens, const at::Tensor& chosen) const {
   const ModuleScope scope(context_.observer, "router");
   const at::Tensor logits = logits_of(tokens);
   if (context_.plan.model.moe_router_load_balancing_type == estimator::LoadBalancing::kSinkhorn) {
     return fill_to_capacity(assign(logits, chosen));
   }
-  const at::Tensor weights = score(logits, chosen).to(logits.scalar_type());
-  RouterOutput output =
-      fill_to_capacity({.weights = at::scatter(at::zeros_like(logits.detach()), 1, chosen, weights),
-                        .map = map_of(logits, chosen)});
+  RouterOutput output = fill_to_capacity(choose_by_score(logits, chosen));
   // Where a layer is run to be run again, its loss comes with the second run (TopKRouter.routing in
   // megatron/core/transformer/moe/router.py).
   if (!context_.plan.model.has_aux_loss() || !c10::GradMode::is_enabled()) return output;

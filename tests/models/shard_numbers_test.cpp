@@ -195,6 +195,26 @@ TEST(Shard, RecomputesAllModulesTogether) {
               run_iteration(small_plan(expert_changes())));
 }
 
+TEST(Shard, RoutesByFusedKernelsAsByOperators) {
+  const Json routers = {{{"moe_router_topk", 2}, {"moe_router_score_function", "softmax"}},
+                        {{"moe_router_topk", 2}, {"moe_router_pre_softmax", true}},
+                        {{"moe_router_topk", 1}, {"moe_router_score_function", "sigmoid"}},
+                        {{"moe_router_topk", 2},
+                         {"moe_router_score_function", "sigmoid"},
+                         {"moe_router_topk_scaling_factor", 2.5}}};
+  for (const Json& router : routers) {
+    for (const char* balancing : {"aux_loss", "seq_aux_loss"}) {
+      SCOPED_TRACE(router.dump() + balancing);
+      Json changes = merged(expert_changes(), {{"model", router}});
+      changes["model"]["moe_aux_loss_coeff"] = 0.3;
+      changes["model"]["moe_router_load_balancing_type"] = balancing;
+      const Iteration plain = run_iteration(small_plan(changes));
+      changes["training"]["moe_router_fusion"] = true;
+      expect_same(run_iteration(small_plan(changes)), plain);
+    }
+  }
+}
+
 TEST_P(Shard, RecomputeDrawsTheSameDropout) {
   const Json dropout = merged(GetParam().changes,
                               {{"model", {{"hidden_dropout", 0.2}, {"attention_dropout", 0.2}}},
