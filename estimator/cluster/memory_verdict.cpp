@@ -8,6 +8,7 @@
 #include "estimator/base/units.h"
 #include "estimator/memory/communicator_memory.h"
 #include "estimator/memory/context_memory.h"
+#include "estimator/memory/dispatcher_memory.h"
 #include "estimator/memory/user_buffer_memory.h"
 
 namespace estimator {
@@ -154,6 +155,9 @@ RankClassEstimate class_memory(const Plan& plan,
   row.stages = stages_to_text(rank_class.stages);
   add_communication(communicator_memory(profile, layout, fabric), row);
   if (auto buffers = user_buffer_memory(plan)) add_communication({std::move(*buffers)}, row);
+  if (auto buffers = dispatcher_memory(plan, layout, fabric)) {
+    add_communication({std::move(*buffers)}, row);
+  }
   sum_up(row);
   return row;
 }

@@ -74,6 +74,21 @@ void note_emptied_cache(std::vector<std::string>& notes, const Plan& plan) {
       "each iteration take no time");
 }
 
+void note_dispatcher(std::vector<std::string>& notes, const Plan& plan) {
+  const TrainingConfig& t = plan.training;
+  if (!plan.model.has_experts() || t.moe_token_dispatcher_type != TokenDispatcher::kFlex) return;
+  notes.push_back(
+      fmt::format("assumed: the experts of a token are drawn uniformly, and calls of {} take as "
+                  "long as was published, in proportion to the rates of the links",
+                  to_string(t.moe_flex_dispatcher_backend)));
+}
+
+void note_graphs(std::vector<std::string>& notes, const Plan& plan) {
+  if (plan.training.cuda_graph_impl == CudaGraphImpl::kNone) return;
+  notes.push_back(
+      "assumed: the pool of the CUDA graphs holds as much as their kernels hold one by one");
+}
+
 /// Bytes that stay of a score: its probability in 16 bits; with dropout its mask and its output,
 /// too.
 int64_t kept_of_score(const Plan& plan) { return plan.model.attention_dropout > 0 ? 5 : 2; }
@@ -131,6 +146,8 @@ std::vector<std::string> plan_notes(const Plan& plan) {
   note_attention_flops(notes, plan);
   note_deferral(notes, plan);
   note_emptied_cache(notes, plan);
+  note_dispatcher(notes, plan);
+  note_graphs(notes, plan);
   return notes;
 }
 

@@ -49,7 +49,7 @@ struct LaunchTable {
   double published_linear_seconds = 0;
   double measured_linear_seconds = 0;
   std::string operator_source, kernel_source, forward_source, backward_source, call_source,
-      wait_source;
+      wait_source, graph_source;
   std::vector<KnownHost> hosts;
 
   const KnownHost* host_of(const Gpu& gpu) const {
@@ -80,6 +80,11 @@ void visit_fields(Visitor& visit, LaunchTable& table) {
   visit("host_ranges", table.ranges, "what Python does in ranges that libraries open");
   visit("wait_seconds", table.cost.wait_seconds, "of waiting for one kernel");
   visit("wait_source", table.wait_source, "where it comes from");
+  visit("graph_kernel_seconds",
+        table.cost.graph_kernel_seconds,
+        "from kernel to kernel on the GPU, in a CUDA graph");
+  visit("graph_launch_seconds", table.cost.graph_launch_seconds, "of the launch of a CUDA graph");
+  visit("graph_source", table.graph_source, "where the two come from");
   visit("published_linear_seconds",
         table.published_linear_seconds,
         "of the host with which others are compared that were published");

@@ -31,7 +31,9 @@ struct LaunchCost {
   /// On the host, by the name of a range that a program's library opens for profilers: what Python
   /// does in it, without operators and kernels.
   std::map<std::string, double> host_ranges;
-  double wait_seconds = 0;  ///< added when the host waits for every kernel
+  double wait_seconds = 0;          ///< added when the host waits for every kernel
+  double graph_kernel_seconds = 0;  ///< on the GPU, from kernel to kernel of a CUDA graph
+  double graph_launch_seconds = 0;  ///< on the host, for a CUDA graph
 
   double host_seconds(Direction direction) const {
     return direction == Direction::kBackward ? host_backward_seconds : host_forward_seconds;

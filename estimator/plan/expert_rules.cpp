@@ -177,6 +177,44 @@ void check_gathered_tokens(Rules& rules) {
                 "use --expert-tensor-parallel-size 1, or a longer sequence");
 }
 
+bool drops_tokens(const TrainingConfig& training) {
+  using enum TokenDispatcher;
+  return training.moe_token_dispatcher_type == kAllToAll ||
+         (training.moe_token_dispatcher_type == kFlex &&
+          training.moe_flex_dispatcher_backend == FlexBackend::kHybridEp);
+}
+
+/// What MoEFlexTokenDispatcher in megatron/core/transformer/moe/token_dispatcher.py and its
+/// libraries need. DeepEP's kernels are built for Ampere, too.
+void check_flex_dispatcher(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const TrainingConfig& t = plan.training;
+  if (t.moe_token_dispatcher_type != TokenDispatcher::kFlex) return;
+  const std::string named =
+      fmt::format("training.moe_token_dispatcher_type = flex, moe_flex_dispatcher_backend = {}",
+                  to_string(t.moe_flex_dispatcher_backend));
+  const auto require = [&](bool holds, const char* what, std::string where, const char* help) {
+    rules.require(holds, what, named + where, help);
+  };
+  require(t.framework == Framework::kMegatronLm,
+          "the dispatcher flex is Megatron-LM's",
+          fmt::format(", training.framework = {}", to_string(t.framework)),
+          "use --moe-token-dispatcher-type alltoall");
+  require(plan.parallelism.expert > 1,
+          "the dispatcher flex needs several expert ranks",
+          ", parallelism.expert = 1",
+          "use --moe-token-dispatcher-type alltoall");
+  require(plan.expert_tensor_size() == 1,
+          "the dispatcher flex is supported only with whole experts yet",
+          fmt::format(", parallelism.expert_tensor = {}", plan.expert_tensor_size()),
+          "use --expert-tensor-parallel-size 1");
+  const Gpu* gpu = find_gpu(plan.cluster.gpu);
+  require(gpu == nullptr || gpu->capability() >= kHopper,
+          "rates of DeepEP and HybridEP are known from Hopper on",
+          ", cluster.gpu = " + plan.cluster.gpu,
+          "use --moe-token-dispatcher-type alltoall");
+}
+
 void check_training(Rules& rules) {
   const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
@@ -204,19 +242,14 @@ void check_training(Rules& rules) {
                 "optimizer offload with experts is not supported yet",
                 "training.optimizer_cpu_offload with model.num_experts",
                 "leave the optimizer on the GPU");
-  rules.require(t.moe_token_dispatcher_type != TokenDispatcher::kFlex,
-                fmt::format("the token dispatcher {} is not supported yet",
-                            to_string(t.moe_token_dispatcher_type)),
-                "training.moe_token_dispatcher_type",
-                "use --moe-token-dispatcher-type alltoall");
   // validate_args in megatron/training/arguments.py and __post_init__ in
   // megatron/core/transformer/transformer_config.py.
-  rules.require(t.moe_token_dispatcher_type == TokenDispatcher::kAllToAll ||
-                    (!t.moe_expert_capacity_factor && !t.moe_pad_expert_input_to_capacity),
-                "only the dispatcher alltoall drops tokens or pads experts to their capacity",
-                fmt::format("training.moe_token_dispatcher_type = {}",
-                            to_string(t.moe_token_dispatcher_type)),
-                "use --moe-token-dispatcher-type alltoall");
+  rules.require(
+      drops_tokens(t) || (!t.moe_expert_capacity_factor && !t.moe_pad_expert_input_to_capacity),
+      "only alltoall and HybridEP drop tokens or pad experts to their capacity",
+      fmt::format("training.moe_token_dispatcher_type = {}",
+                  to_string(t.moe_token_dispatcher_type)),
+      "use --moe-token-dispatcher-type alltoall");
   const double capacity = t.moe_expert_capacity_factor.value_or(1);
   rules.require(capacity > 0,
                 "a capacity factor is not positive",
@@ -325,6 +358,7 @@ void check_experts(Rules& rules) {
   check_rank_order(rules);
   check_gathered_tokens(rules);
   check_training(rules);
+  check_flex_dispatcher(rules);
   check_stacked_experts(rules);
 }
 

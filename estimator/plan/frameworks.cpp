@@ -68,7 +68,14 @@ FrameworkTraits megatron_lm() {
           "a plan is a job's first launch: PyTorch's Inductor tunes the kernels of compiled "
           "functions (activation, bias with dropout and residual, cross_entropy_fusion native) at "
           "their first call, with a tensor of the L2 cache's size and copies of what they change; "
-          "those of attention over context ranks are not counted"}};
+          "those of attention over context ranks are not counted",
+          "cuda_graph_impl: the pool of the graphs is that of a stream, on which their kernels run "
+          "one by one; what they hold counts as allocated, and in PyTorch's statistics of a replay "
+          "as reserved alone; the warm-up before the capture is not run, and tokens that a graph "
+          "of "
+          "the whole iteration keeps for each micro-batch are not counted",
+          "moe_token_dispatcher_type flex: DeepEP (its version 1) and HybridEP; as many tokens "
+          "arrive as in the mean of experts that are drawn uniformly"}};
 }
 
 FrameworkTraits megatron_deepspeed() {

@@ -151,6 +151,22 @@ constexpr std::array<EnumName<TokenDispatcher>, 3> enum_names(TokenDispatcher) {
            {TokenDispatcher::kFlex, "flex"}}};
 }
 
+/// Whose buffers and kernels the flex dispatcher uses.
+enum class FlexBackend { kDeepEp, kHybridEp };
+constexpr std::array<EnumName<FlexBackend>, 2> enum_names(FlexBackend) {
+  return {{{FlexBackend::kDeepEp, "deepep"}, {FlexBackend::kHybridEp, "hybridep"}}};
+}
+
+/// What is captured in CUDA graphs, Megatron-LM's --cuda-graph-impl: layers, by its own graphs or
+/// by TransformerEngine's, or the forwards and backwards of a whole step.
+enum class CudaGraphImpl { kNone, kLocal, kTransformerEngine, kFullIteration };
+constexpr std::array<EnumName<CudaGraphImpl>, 4> enum_names(CudaGraphImpl) {
+  return {{{CudaGraphImpl::kNone, "none"},
+           {CudaGraphImpl::kLocal, "local"},
+           {CudaGraphImpl::kTransformerEngine, "transformer_engine"},
+           {CudaGraphImpl::kFullIteration, "full_iteration"}}};
+}
+
 /// The type of a router's logits and weights, Megatron-LM's --moe-router-dtype: that of the tokens
 /// (none) or fp32.
 enum class RouterDtype { kOfTokens, kFp32 };
@@ -266,7 +282,11 @@ struct TrainingConfig {
   Auto<bool> fill_uninitialized_memory;
   Auto<bool> check_for_nan_in_loss_and_grad;
   int64_t empty_unused_memory_level = 0;
+  CudaGraphImpl cuda_graph_impl = CudaGraphImpl::kNone;
+  std::vector<std::string> cuda_graph_modules;
   TokenDispatcher moe_token_dispatcher_type = TokenDispatcher::kAllToAll;
+  FlexBackend moe_flex_dispatcher_backend = FlexBackend::kDeepEp;
+  Auto<int64_t> moe_flex_dispatcher_num_sms;
   RouterDtype moe_router_dtype = RouterDtype::kOfTokens;
   bool moe_router_fusion = false;
   bool moe_grouped_gemm = true;

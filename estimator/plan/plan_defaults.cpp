@@ -4,6 +4,7 @@
 
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/attention_choice.h"
+#include "estimator/plan/cuda_graphs.h"
 #include "estimator/plan/dealt_layers.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/plan_rules.h"
@@ -174,7 +175,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   // megatron/training/arguments.py: --no-create-attention-mask-in-dataloader turns it off.
   t.attention_mask_in_dataloader.fill_in(traits_of(t.framework).mask_in_dataloader);
   t.check_for_nan_in_loss_and_grad.fill_in(traits_of(t.framework).checks_for_nan &&
-                                           t.dtype != Dtype::kFp16);
+                                           t.dtype != Dtype::kFp16 && !captures_iteration(t));
 }
 
 }  // namespace estimator

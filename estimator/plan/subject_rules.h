@@ -26,6 +26,9 @@ void check_context(Rules& rules);
 /// DeepSpeed's engine: what it is built for here. Other frameworks must not set its keys.
 void check_deepspeed(Rules& rules);
 
+/// CUDA graphs: what Megatron-LM captures, and what it refuses to.
+void check_cuda_graphs(Rules& rules);
+
 /// Deterministic training: options that Megatron-LM refuses together with it.
 void check_determinism(Rules& rules);
 

@@ -309,13 +309,43 @@ void visit_determinism_and_checks(Visitor& visit, TrainingConfig& training) {
          {{"--empty-unused-memory-level"}}});
 }
 
+template <class Visitor>
+void visit_graphs(Visitor& visit, TrainingConfig& training) {
+  visit("cuda_graph_impl",
+        training.cuda_graph_impl,
+        {"megatron-lm: CUDA graphs: transformer_engine captures modules of each layer, "
+         "full_iteration the forwards and backwards of a step; local is supported as an older name "
+         "of full_iteration alone",
+         {{"--cuda-graph-impl"},
+          {"--enable-cuda-graph", "\"local\"", "the older name of --cuda-graph-impl local"},
+          {"--external-cuda-graph",
+           "\"transformer_engine\"",
+           "the older name of --cuda-graph-impl transformer_engine"}}});
+  visit("cuda_graph_modules",
+        training.cuda_graph_modules,
+        {"what the graphs of layers capture: attn, mlp (of layers without experts), moe_router, "
+         "moe_preprocess, moe; all of a layer if nothing is given; full_iteration beside local",
+         {{"--cuda-graph-modules"}, {"--cuda-graph-scope"}}});
+}
+
 /// How tokens reach their experts, and how the experts run.
 template <class Visitor>
 void visit_dispatch(Visitor& visit, TrainingConfig& training) {
   visit("moe_token_dispatcher_type",
         training.moe_token_dispatcher_type,
-        {"how tokens are sent to their experts; flex is not supported",
+        {"how tokens are sent to their experts; flex is DeepEP or HybridEP",
          {{"--moe-token-dispatcher-type"}}});
+  visit("moe_flex_dispatcher_backend",
+        training.moe_flex_dispatcher_backend,
+        {"megatron-lm: whose kernels and buffers the dispatcher flex uses",
+         {{"--moe-flex-dispatcher-backend"}}});
+  visit("moe_flex_dispatcher_num_sms",
+        training.moe_flex_dispatcher_num_sms,
+        {"multiprocessors that a call of the dispatcher flex uses; auto: as the library takes: "
+         "deepep "
+         "20, hybridep 24 in an NVLink domain, else 8",
+         Range{2, 1e3},
+         {{"--moe-flex-dispatcher-num-sms"}}});
   visit("moe_router_dtype",
         training.moe_router_dtype,
         {"type of the router's logits and of the experts' weights; none: that of the tokens",
@@ -376,6 +406,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit_eight_bits(visit, training);
   visit_fusions(visit, training);
   visit_determinism_and_checks(visit, training);
+  visit_graphs(visit, training);
   visit_dispatch(visit, training);
   visit_length(visit, training);
 }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "estimator/replay/trace_replay.h"
 
@@ -161,18 +162,33 @@ class LapTrace {
 
   void add_work(std::size_t event, const std::optional<RecordPrice>& record) {
     if (!record) return;
-    const auto [place, is_new] =
-        works_.try_emplace(&*record, static_cast<int64_t>(trace().works.size()));
+    const int64_t graph = records_.graphs.graph_of(event);
+    const bool is_in_graph = graph != GraphLaunches::kNone;
+    const auto [place, is_new] = works_.try_emplace(std::pair(&*record, is_in_graph),
+                                                    static_cast<int64_t>(trace().works.size()));
     if (is_new) {
       // The other end of a message has come to it, too.
       const bool meets = record->group && !record->is_message;
       trace().works.push_back({.kind = meets ? WorkKind::kCollective : WorkKind::kKernel,
                                .communicator = meets ? static_cast<int64_t>(*record->group) : -1});
       prices_.push_back(record->price);
+      double& seconds = prices_.back().seconds;
+      if (is_in_graph && !record->group) {
+        seconds = std::max(0.0, seconds - records_.graphs.saved_seconds);
+      }
     }
-    add_event(event, TraceEventKind::kLaunch, place->second, record->issue_seconds);
+    add_event(event, TraceEventKind::kLaunch, place->second, issue_seconds(*record, graph));
     of_event_.back().price = &*record;
     if (record->host_waits) add_event(event, TraceEventKind::kHostWaitStream, 0, waits_.seconds);
+  }
+
+  /// The host issues all of a graph with its first kernel.
+  double issue_seconds(const RecordPrice& record, int64_t graph) {
+    const bool is_launched = graph != GraphLaunches::kNone && graph == last_graph_;
+    last_graph_ = graph;
+    if (is_launched) return 0;
+    return record.issue_seconds +
+           (graph == GraphLaunches::kNone ? 0 : records_.graphs.launch_seconds);
   }
 
   const StepOrder& order_;
@@ -182,7 +198,8 @@ class LapTrace {
   std::size_t laps_ = 0;
   int64_t first_record_ = 0;  // of the lap
   std::set<int64_t> recorded_;
-  std::map<const RecordPrice*, int64_t> works_;
+  std::map<std::pair<const RecordPrice*, bool>, int64_t> works_;  ///< in a graph, or not
+  int64_t last_graph_ = GraphLaunches::kNone;
   std::vector<WorkPrice> prices_;
   std::vector<double> issue_seconds_;
   std::vector<OfEvent> of_event_;

@@ -10,6 +10,7 @@
 #include "estimator/profile/rank_profile.h"
 #include "estimator/replay/work_price.h"
 #include "estimator/step/axis_seconds.h"
+#include "estimator/step/graph_launches.h"
 #include "estimator/step/step_summary.h"
 
 namespace estimator {
@@ -39,6 +40,7 @@ struct RecordPrice {
 struct PricedRecords {
   std::vector<std::optional<RecordPrice>> operators;
   std::vector<std::optional<RecordPrice>> collectives;
+  GraphLaunches graphs;
 };
 
 /// A work of the last micro-batch: seconds since its forward began, or its backward.

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "estimator/communication/communication_time.h"
+#include "estimator/communication/expert_dispatch.h"
 #include "estimator/compute/kernel_price.h"
+#include "estimator/plan/drawn_experts.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/megatron_core.h"
 #include "estimator/step/axis_seconds.h"
@@ -138,6 +140,8 @@ class StageSum {
 
  private:
   void add_kernel(const OperatorRecord& kernel) {
+    if (kernel.name == kDispatchKernel || kernel.name == kCombineKernel)
+      return add_dispatch(kernel);
     const OperatorPrice price = kernel_price(kernel, rates_, target_.compute);
     const double issue = issue_seconds(kernel, rates_.launch(), target_.compute);
     const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
@@ -153,6 +157,22 @@ class StageSum {
     record = RecordPrice{
         .price = work, .issue_seconds = issue, .host_waits = is_blocking() || reads_value};
     use_in_sequence(*record, calls);
+  }
+
+  /// A dispatch or a combine, in which all ranks of the experts meet.
+  void add_dispatch(const OperatorRecord& kernel) {
+    const ExpertDispatch call = expert_dispatch(target_.plan, target_.layout, target_.fabric);
+    const double share = static_cast<double>(call.multiprocessors) /
+                         static_cast<double>(rates_.gpu().multiprocessors);
+    RecordPrice& record = records_.operators.emplace_back().emplace(RecordPrice{
+        .price = {.seconds =
+                      expert_dispatch_seconds(call, target_.fabric, kernel.name == kCombineKernel),
+                  .work_class = WorkClass::kCommunication,
+                  .occupancy = {.multiprocessors = share}},
+        .issue_seconds = rates_.launch().host_seconds(kernel.direction),
+        .group = GroupKind::kExpertModel,
+        .axis_group = axis_group(GroupKind::kExpertModel, target_.plan.parallelism)});
+    use_in_sequence(record, calls_per_part(kernel.count, kernel.direction, profile_));
   }
 
   WorkPrice work_price(const OperatorRecord& kernel, double seconds) const {
@@ -181,6 +201,9 @@ class StageSum {
   }
 
   static WorkClass class_of(const OperatorRecord& kernel) {
+    if (kernel.name == kDispatchKernel || kernel.name == kCombineKernel) {
+      return WorkClass::kCommunication;
+    }
     if (is_attention(kernel)) return WorkClass::kAttention;
     return is_matmul(kernel) ? WorkClass::kProducts : WorkClass::kMemoryBound;
   }
@@ -286,6 +309,7 @@ class StageSum {
   void replay_chunks() {
     std::optional<StepOrder> made;
     const StepOrder& order = profile_.order ? *profile_.order : made.emplace(in_sequence(profile_));
+    records_.graphs = graph_launches(target_.plan, order, rates_.launch());
     HostWaits waits{.seconds = rates_.launch().wait_seconds,
                     .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan),
                     .before_step = waits_before_step()};

@@ -113,18 +113,24 @@ at::Tensor AllGatherDispatcher::of_own_experts(const at::Tensor& of_all) const {
   return of_all.narrow(1, context_.coordinate.expert * own, own).contiguous();
 }
 
-DispatchedTokens AllGatherDispatcher::dispatch(const at::Tensor& tokens,
-                                               const RouterOutput& routed,
-                                               LastTokens& last) const {
+DispatchedTokens AllGatherDispatcher::prepare(const at::Tensor& tokens,
+                                              const RouterOutput& routed,
+                                              LastTokens& last) const {
+  last.map = routed.map;
+  return {.rows = tokens, .weights = routed.weights, .row_map = {}, .held = {}};
+}
+
+DispatchedTokens AllGatherDispatcher::dispatch(DispatchedTokens prepared, LastTokens& last) const {
   const ModuleScope scope(context_.observer, "dispatch");
   const Group& group = context_.groups.expert_model;
-  at::Tensor map = routed.map;
+  at::Tensor map = last.map;
   if (group) {
     const c10::NoGradGuard no_grad;
     map = gather_sequence(map, *group);
   }
-  const at::Tensor weights = group ? gather_from_sequence(routed.weights, group) : routed.weights;
-  const at::Tensor all = gathered(tokens);
+  const at::Tensor weights =
+      group ? gather_from_sequence(prepared.weights, group) : prepared.weights;
+  const at::Tensor all = gathered(prepared.rows);
 
   DispatchedTokens dispatched;
   last.map = of_own_experts(map);
@@ -133,7 +139,7 @@ DispatchedTokens AllGatherDispatcher::dispatch(const at::Tensor& tokens,
     const c10::NoGradGuard no_grad;
     last.map.sum(0, /*keepdim=*/false, at::kLong).select(0, 0).item();
   }
-  dispatched.row_map = make_row_map(tokens, tokens_, last.map.size(1));
+  dispatched.row_map = make_row_map(prepared.rows, tokens_, last.map.size(1));
   last.row_map = dispatched.row_map;
   dispatched.rows =
       permute_tokens(all, permuted_, dispatched.row_map, {.buffers = context_.buffers});

@@ -17,9 +17,10 @@ class AllGatherDispatcher final : public TokenDispatcher {
  public:
   explicit AllGatherDispatcher(ShardContext& context);
 
-  DispatchedTokens dispatch(const at::Tensor& tokens,
-                            const RouterOutput& routed,
-                            LastTokens& last) const override;
+  DispatchedTokens prepare(const at::Tensor& tokens,
+                           const RouterOutput& routed,
+                           LastTokens& last) const override;
+  DispatchedTokens dispatch(DispatchedTokens prepared, LastTokens& last) const override;
   /// [tokens of all ranks, h]
   at::Tensor collect(const at::Tensor& outputs, const DispatchedTokens& dispatched) const override;
   at::Tensor send_back(const at::Tensor& rows) const override;

@@ -141,25 +141,30 @@ at::Tensor AllToAllDispatcher::by_expert(const at::Tensor& arrived) const {
                       .buffers = context_.buffers});
 }
 
-DispatchedTokens AllToAllDispatcher::dispatch(const at::Tensor& tokens,
-                                              const RouterOutput& routed,
-                                              LastTokens& last) const {
-  const ModuleScope scope(context_.observer, "dispatch");
+DispatchedTokens AllToAllDispatcher::prepare(const at::Tensor& tokens,
+                                             const RouterOutput& routed,
+                                             LastTokens& last) const {
+  const ModuleScope scope(context_.observer, "preprocess");
   last.weights = routed.weights;
   last.map = routed.map;
   exchange_counts(routed.map);
-  DispatchedTokens dispatched;
-  dispatched.row_map = make_row_map(tokens, tokens.size(0), routed.map.size(1));
-  last.row_map = dispatched.row_map;
-  const at::Tensor rows = permute_tokens(
-      tokens, permuted_, dispatched.row_map, {.buffers = context_.buffers, .has_weights = true});
-  const at::Tensor weights = at::index_select(routed.weights.view(-1), 0, weight_places_);
-  const at::Tensor arrived = all_to_all(rows, arriving_.splits);
-  const at::Tensor arrived_weights = all_to_all(weights, arriving_.splits);
-  dispatched.held = {rows, weights, arrived, arrived_weights};
-  dispatched.rows = by_expert(arrived);
-  dispatched.weights = by_expert(arrived_weights).unsqueeze(-1);
-  return dispatched;
+  DispatchedTokens prepared;
+  prepared.row_map = make_row_map(tokens, tokens.size(0), routed.map.size(1));
+  last.row_map = prepared.row_map;
+  prepared.rows = permute_tokens(
+      tokens, permuted_, prepared.row_map, {.buffers = context_.buffers, .has_weights = true});
+  prepared.weights = at::index_select(routed.weights.view(-1), 0, weight_places_);
+  return prepared;
+}
+
+DispatchedTokens AllToAllDispatcher::dispatch(DispatchedTokens prepared, LastTokens&) const {
+  const ModuleScope scope(context_.observer, "dispatch");
+  const at::Tensor arrived = all_to_all(prepared.rows, arriving_.splits);
+  const at::Tensor arrived_weights = all_to_all(prepared.weights, arriving_.splits);
+  return {.rows = by_expert(arrived),
+          .weights = by_expert(arrived_weights).unsqueeze(-1),
+          .row_map = prepared.row_map,
+          .held = {prepared.rows, prepared.weights, arrived, arrived_weights}};
 }
 
 at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs,

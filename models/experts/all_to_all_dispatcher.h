@@ -16,13 +16,14 @@
 
 namespace models {
 
-class AllToAllDispatcher final : public TokenDispatcher {
+class AllToAllDispatcher : public TokenDispatcher {
  public:
   explicit AllToAllDispatcher(ShardContext& context);
 
-  DispatchedTokens dispatch(const at::Tensor& tokens,
-                            const RouterOutput& routed,
-                            LastTokens& last) const override;
+  DispatchedTokens prepare(const at::Tensor& tokens,
+                           const RouterOutput& routed,
+                           LastTokens& last) const override;
+  DispatchedTokens dispatch(DispatchedTokens prepared, LastTokens& last) const override;
   /// The rows sorted by expert rank.
   at::Tensor collect(const at::Tensor& outputs, const DispatchedTokens& dispatched) const override;
   at::Tensor send_back(const at::Tensor& rows) const override;

@@ -9,6 +9,9 @@
 #include "models/layers/recompute.h"
 
 namespace models {
+
+using estimator::GraphModule;
+
 namespace {
 
 /// Experts of this rank, counted from its first one.
@@ -137,13 +140,31 @@ at::Tensor ExpertMlp::shared_experts(const at::Tensor& input) const {
   return checkpoint(segment, {input}, context_.observer);
 }
 
+/// Where a CUDA graph ends with the router, or with what is prepared, `shared` is one of its
+/// outputs, too.
+DispatchedTokens ExpertMlp::prepare(const at::Tensor& tokens, at::Tensor& shared) const {
+  const auto end = [&](GraphModule module, std::vector<at::Tensor> outputs) {
+    if (shared.defined()) outputs.push_back(shared);
+    outputs = context_.graphs->end(module, /*has_experts=*/true, std::move(outputs));
+    if (shared.defined()) shared = outputs.back();
+    return outputs;
+  };
+  RouterOutput routed = router_.forward(tokens, dispatcher_->chosen());
+  const auto of_router = end(GraphModule::kMoeRouter, {tokens, routed.weights});
+  routed.weights = of_router[1];
+  DispatchedTokens prepared = dispatcher_->prepare(of_router[0], routed, *last_);
+  const auto ready = end(GraphModule::kMoePreprocess, {prepared.rows, prepared.weights});
+  prepared.rows = ready[0];
+  prepared.weights = ready[1];
+  return prepared;
+}
+
 at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
   const ModuleScope scope(context_.observer, "mlp");
   at::Tensor shared;
   if (shared_) shared = shared_experts(input);
   const at::Tensor tokens = input.reshape({-1, input.size(-1)});
-  const RouterOutput routed = router_.forward(tokens, dispatcher_->chosen());
-  DispatchedTokens dispatched = dispatcher_->dispatch(tokens, routed, *last_);
+  DispatchedTokens dispatched = dispatcher_->dispatch(prepare(tokens, shared), *last_);
   at::Tensor rows = dispatcher_->collect(run_experts(dispatched), dispatched);
   dispatched.rows = at::Tensor();  // the products keep what they need
   rows = dispatcher_->send_back(rows);

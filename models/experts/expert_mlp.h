@@ -41,6 +41,8 @@ class ExpertMlp final : public FeedForward {
                        const at::Tensor& rows,
                        const at::Tensor& weights) const;
   at::Tensor shared_experts(const at::Tensor& input) const;
+  /// Routes [tokens, h] and prepares what is sent.
+  DispatchedTokens prepare(const at::Tensor& tokens, at::Tensor& shared) const;
   at::Tensor run_experts(const DispatchedTokens& dispatched) const;
 
   ShardContext& context_;

@@ -3,10 +3,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 
-#include <stdexcept>
-
 #include "models/experts/all_gather_dispatcher.h"
 #include "models/experts/all_to_all_dispatcher.h"
+#include "models/experts/flex_dispatcher.h"
 
 namespace models {
 
@@ -38,7 +37,8 @@ std::shared_ptr<const TokenDispatcher> make_token_dispatcher(ShardContext& conte
     case estimator::TokenDispatcher::kFlex:
       break;
   }
-  throw std::logic_error("a plan with this token dispatcher is refused");
+  if (context.device_computes) return std::make_shared<const AllToAllDispatcher>(context);
+  return std::make_shared<const FlexDispatcher>(context);
 }
 
 }  // namespace models

@@ -12,7 +12,7 @@
 
 namespace models {
 
-/// The input of this rank's experts, with rows sorted by expert.
+/// What this rank sends, and after dispatch() the input of its experts, with rows sorted by expert.
 struct DispatchedTokens {
   at::Tensor rows;     ///< [rows, h]
   at::Tensor weights;  ///< [rows, 1], from the router
@@ -38,9 +38,11 @@ class TokenDispatcher {
   /// Number of rows of each expert of this rank.
   const std::vector<int64_t>& rows_of_own_experts() const { return rows_of_own_experts_; }
 
-  virtual DispatchedTokens dispatch(const at::Tensor& tokens,
-                                    const RouterOutput& routed,
-                                    LastTokens& last) const = 0;
+  /// dispatch_preprocess(): without a word to other ranks, but for how many tokens they get.
+  virtual DispatchedTokens prepare(const at::Tensor& tokens,
+                                   const RouterOutput& routed,
+                                   LastTokens& last) const = 0;
+  virtual DispatchedTokens dispatch(DispatchedTokens prepared, LastTokens& last) const = 0;
   /// The first step of combine: outputs of the experts [rows, h], in the order in which they are
   /// sent back.
   virtual at::Tensor collect(const at::Tensor& outputs,

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "estimator/plan/cuda_graphs.h"
 #include "estimator/plan/megatron_core.h"
 #include "models/data_parallel/finite_check.h"
 #include "models/pipeline/message_order.h"
@@ -82,6 +83,17 @@ Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings 
 Trainer::~Trainer() = default;
 
 void Trainer::forward_backward(int64_t iteration) {
+  if (!estimator::captures_iteration(context_.plan.training)) return run_schedule(iteration);
+  if (!graph_pool_) graph_pool_.emplace(context_.device);
+  graph_pool_->wait_for_current();
+  {
+    const SideStream::Scope in_graph(*graph_pool_);
+    run_schedule(iteration);
+  }
+  graph_pool_->join();
+}
+
+void Trainer::run_schedule(int64_t iteration) {
   stage_->parameters().begin_iteration();
   data_parallel_->begin_iteration();
   loss_sum_ = at::Tensor();

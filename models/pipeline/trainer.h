@@ -17,6 +17,7 @@
 #include "models/pipeline/stage.h"
 #include "models/pipeline/torch_stage.h"
 #include "models/shard/shard_context.h"
+#include "models/shard/side_stream.h"
 
 namespace models {
 
@@ -57,6 +58,7 @@ class Trainer {
   FullyShardedOptions fully_sharded_options(int64_t chunk);
   void build_zero_shards();
   /// Begins the gathers of updated parameters that are to begin before the forward steps[i].
+  void run_schedule(int64_t iteration);
   void start_gathers_before(const Steps& steps, std::size_t i);
   MessageRules message_rules() const;
   /// Starts to receive what steps after steps[i] need before this step begins, or when it has
@@ -97,6 +99,7 @@ class Trainer {
   std::vector<PendingCall> sending_;
   std::map<estimator::Direction, std::deque<PendingMessage>> expected_;  ///< in order of arrival
   at::Tensor loss_sum_;
+  std::optional<SideStream> graph_pool_;  ///< of a CUDA graph of all forwards and backwards
 };
 
 /// The optimizer settings with which Onerank trains; epsilon is Adam's usual 1e-8.

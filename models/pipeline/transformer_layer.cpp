@@ -14,6 +14,7 @@ namespace models {
 namespace {
 
 using enum estimator::RecomputeModule;
+using estimator::GraphModule;
 using torch::autograd::variable_list;
 
 constexpr const char* kAttentionNorm = "input_layernorm";
@@ -135,6 +136,7 @@ TransformerLayer::TransformerLayer(ShardContext& context,
       recomputes_mlp_norm_(recomputes(context, kNorms) && !norm_in_mlp(context, number)),
       recomputes_mlp_(recomputes(context, has_experts(context, number) ? kMoe : kMlp)),
       norm_in_mlp_(norm_in_mlp(context, number)),
+      has_experts_(has_experts(context, number)),
       attention_norm_(make_attention_norm(context, store, name_ + ".input_layernorm")),
       attention_(
           make_attention(context, store, name_ + ".self_attention", number.of_model, shared)),
@@ -206,12 +208,15 @@ at::Tensor TransformerLayer::in_turn(const at::Tensor& input) const {
   return with_mlp(with_attention(input));
 }
 
-at::Tensor TransformerLayer::with_attention(const at::Tensor& input) const {
+at::Tensor TransformerLayer::with_attention(const at::Tensor& given) const {
+  const at::Tensor input = context_.graphs->begin(GraphModule::kAttention, has_experts_, given);
   const NormOutput normal =
       norm_output(attention_norm_, kAttentionNorm, input, recomputes_attention_norm_);
   const at::Tensor attended = attention_->forward(normal.value);
   normal.was_read_for(attended);
-  return added(attended, attention_->bias(), after_attention_, kAfterAttention, input);
+  const at::Tensor output =
+      added(attended, attention_->bias(), after_attention_, kAfterAttention, input);
+  return context_.graphs->end(GraphModule::kAttention, has_experts_, {output})[0];
 }
 
 at::Tensor TransformerLayer::added(const at::Tensor& output,
@@ -224,13 +229,16 @@ at::Tensor TransformerLayer::added(const at::Tensor& output,
   return bias_dropout_add(normal, at::Tensor(), input, bias_dropout());
 }
 
-at::Tensor TransformerLayer::with_mlp(const at::Tensor& input) const {
+at::Tensor TransformerLayer::with_mlp(const at::Tensor& given) const {
+  const at::Tensor input = context_.graphs->begin(GraphModule::kMlp, has_experts_, given);
   const auto run = [this](const variable_list& inputs) { return mlp_->forward(inputs[0]); };
   const auto run_with_norm = [this](const variable_list& inputs) {
     return mlp_->forward(normalized(*mlp_norm_, kMlpNorm, inputs[0]));
   };
   const auto add = [&](const at::Tensor& output) {
-    return added(output, mlp_->bias(), after_mlp_, kAfterMlp, input);
+    const at::Tensor sum = added(output, mlp_->bias(), after_mlp_, kAfterMlp, input);
+    const GraphModule last = has_experts_ ? GraphModule::kMoe : GraphModule::kMlp;
+    return context_.graphs->end(last, has_experts_, {sum})[0];
   };
   if (recomputes_mlp_ && norm_in_mlp_) {
     return add(checkpoint(run_with_norm, {input}, context_.observer));

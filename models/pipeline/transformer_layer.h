@@ -77,8 +77,8 @@ class TransformerLayer {
                          bool recompute) const;
   at::Tensor in_turn(const at::Tensor& input) const;
   at::Tensor in_parallel(const at::Tensor& input) const;
-  at::Tensor with_attention(const at::Tensor& input) const;
-  at::Tensor with_mlp(const at::Tensor& input) const;
+  at::Tensor with_attention(const at::Tensor& given) const;
+  at::Tensor with_mlp(const at::Tensor& given) const;
   /// The sum of the layer's input and of what attention or MLP gives, whose norm is `after`.
   at::Tensor added(const at::Tensor& output,
                    const at::Tensor& bias,
@@ -92,7 +92,8 @@ class TransformerLayer {
   ShardContext& context_;
   std::string name_;
   estimator::Recomputed recomputed_;
-  bool recomputes_attention_norm_, recomputes_mlp_norm_, recomputes_mlp_, norm_in_mlp_;
+  bool recomputes_attention_norm_, recomputes_mlp_norm_, recomputes_mlp_, norm_in_mlp_,
+      has_experts_;
   std::optional<Norm> attention_norm_;
   std::unique_ptr<const Attention> attention_;
   std::optional<Norm> mlp_norm_;

@@ -14,6 +14,7 @@
 #include "models/shard/communicator.h"
 #include "models/shard/context_chunks.h"
 #include "models/shard/framework_buffers.h"
+#include "models/shard/layer_graphs.h"
 #include "models/shard/module_runner.h"
 #include "models/shard/observer.h"
 #include "models/shard/output_keeper.h"
@@ -44,6 +45,7 @@ struct ShardContext {
   std::shared_ptr<FrameworkBuffers> buffers =
       std::make_shared<FrameworkBuffers>(observer, tuned_kernels());
   std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
+  std::shared_ptr<LayerGraphs> graphs = std::make_shared<LayerGraphs>(plan.training);
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }
   bool sequence_parallel() const { return plan.parallelism.sequence_parallel; }

@@ -27,8 +27,9 @@ constexpr std::array<NamedKind, 10> kKindsByName = {{{"norm", ModuleKind::kNorm}
                                                      {"gradient", ModuleKind::kGradients}}};
 
 /// The parts of an MLP that is a mixture of experts.
-constexpr std::array<NamedKind, 4> kPartsOfMlp = {{{"experts", ModuleKind::kExperts},
+constexpr std::array<NamedKind, 5> kPartsOfMlp = {{{"experts", ModuleKind::kExperts},
                                                    {"router", ModuleKind::kRouting},
+                                                   {"preprocess", ModuleKind::kRouting},
                                                    {"dispatch", ModuleKind::kRouting},
                                                    {"combine", ModuleKind::kRouting}}};
 

@@ -215,6 +215,26 @@ TEST(Shard, RoutesByFusedKernelsAsByOperators) {
   }
 }
 
+TEST_P(Shard, GivesTheSameGradientsInCudaGraphs) {
+  const Json family = merged(GetParam().changes, training("check_for_nan_in_loss_and_grad", false));
+  const Json whole = merged(family, training("cuda_graph_impl", "full_iteration"));
+  const Json layers = merged(family, training("cuda_graph_impl", "transformer_engine"));
+  std::vector<Json> captured = {whole, layers};
+  for (const Json& modules : {Json{"attn"},
+                              Json{"mlp"},
+                              Json{"attn", "moe_router"},
+                              Json{"moe_router", "moe_preprocess"},
+                              Json{"attn", "mlp", "moe_router", "moe_preprocess"}}) {
+    captured.push_back(merged(layers, training("cuda_graph_modules", modules)));
+  }
+  for (const Json& graphs : captured) {
+    SCOPED_TRACE(graphs["training"].dump());
+    if (!is_refused(graphs)) {
+      expect_same(run_iteration(small_plan(graphs)), run_iteration(small_plan(family)));
+    }
+  }
+}
+
 TEST_P(Shard, RecomputeDrawsTheSameDropout) {
   const Json dropout = merged(GetParam().changes,
                               {{"model", {{"hidden_dropout", 0.2}, {"attention_dropout", 0.2}}},

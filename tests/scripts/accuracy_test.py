@@ -241,13 +241,23 @@ class Plans(unittest.TestCase):
         self.assert_left_out("precision 'nvfp4' has no word", row(precision="nvfp4"))
 
     def test_what_a_recipe_of_megatron_bridge_does_and_no_plan_says_is_the_reason(self):
-        for said, reason in (({"cuda_graphs": "full_iteration"}, "CUDA graphs"),
-                             ({"dispatcher": "hybridep"}, "HybridEP"),
-                             ({"megatron_fsdp": True}, "Megatron-FSDP"),
+        for said, reason in (({"megatron_fsdp": True}, "Megatron-FSDP"),
                              ({"offloaded_layers": 10}, "copied to the host"),
                              ({"expert_overlap": True}, "overlap of experts")):
             self.assert_left_out(reason, row(precision="fp8_cs", **said))
         self.assertIn("model", plans.plan_of(row(precision="fp8_cs", cuda_graphs=None)))
+
+    def test_a_recipe_of_megatron_bridge_says_its_graphs_and_how_its_experts_run(self):
+        arch = {**row().config["arch"], "experts": 8, "topk": 2, "moe_ffn": 64}
+        said = plans.plan_of(row(precision="bf16", arch=arch, recipe={"name": "any"}, dispatcher="hybridep",
+                                 cuda_graphs="transformer_engine: attn, moe_router"))["training"]
+        self.assertEqual(said["cuda_graph_impl"], "transformer_engine")
+        self.assertEqual(said["cuda_graph_modules"], ["attn", "moe_router"])
+        self.assertEqual((said["moe_token_dispatcher_type"], said["moe_flex_dispatcher_backend"]), ("flex", "hybridep"))
+        self.assertTrue(said["moe_router_fusion"])
+        whole = plans.plan_of(row(precision="bf16", cuda_graphs="local: full_iteration"))["training"]
+        self.assertEqual((whole["cuda_graph_impl"], whole["cuda_graph_modules"]), ("local", ["full_iteration"]))
+        self.assertNotIn("moe_router_fusion", whole)
 
     def test_each_complete_row_of_megatron_bridge_names_its_recipe(self):
         rows = [r for r in read_rows(SCRIPTS / "data" / "ground-truth.json")

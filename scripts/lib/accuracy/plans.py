@@ -177,12 +177,26 @@ BRIDGE_PRECISIONS = {
 
 # What a recipe does that no plan says: the key of a row -> what it is.
 RECIPE_TECHNIQUES = {
-    "cuda_graphs": "CUDA graphs are not modelled",
     "megatron_fsdp": "Megatron-FSDP is not built",
     "offloaded_layers": "activations that are copied to the host are not modelled",
-    "dispatcher": "the dispatchers of DeepEP and HybridEP are not built",
     "expert_overlap": "the overlap of experts' communication with compute is not built",
 }
+
+
+def _recipe_training(config):
+    """What the plan's training says of graphs and experts, which recipes of Megatron-Bridge route by fused kernels
+    (moe_router_fusion in scripts/performance/configs, v0.2.0 to v0.5.0)."""
+    training = {}
+    if config.get("cuda_graphs"):  # "transformer_engine: attn, moe_router"; NeMo's "full" is its own graph of each layer
+        impl, _, modules = config["cuda_graphs"].partition(": ")
+        training["cuda_graph_impl"] = "local" if impl == "full" else impl
+        training["cuda_graph_modules"] = modules.split(", ") if modules else []
+    if config.get("dispatcher"):
+        training["moe_token_dispatcher_type"] = "flex"
+        training["moe_flex_dispatcher_backend"] = config["dispatcher"]
+    if config.get("recipe") and config["arch"].get("experts"):
+        training["moe_router_fusion"] = True
+    return training
 
 
 def _precision(config):
@@ -316,7 +330,7 @@ def _plan_of_arch(row):
                             **({} if row.source == "nanotron" else _stages(config))},
             "training": {"micro_batch_size": config["micro_batch"],
                          "global_batch_size": config["global_batch"],
-                         "sequence_length": config["seq"], **_precision(config),
+                         "sequence_length": config["seq"], **_precision(config), **_recipe_training(config),
                          "recompute": matching(RECOMPUTE, config.get("recompute", "none"),
                                                 "recompute"),
                          "attention": "flash" if config.get("flash_attention", True) else "unfused"}}

@@ -1,6 +1,8 @@
 // What a rank with experts calls and holds under Megatron-LM, on the virtual GPU.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "estimator/base/units.h"
 #include "tests/sim/rank/executed_rank.h"
 
@@ -76,6 +78,71 @@ TEST(Experts, AreBalancedOnceWhereTheirLayerIsRunTwice) {
   };
   EXPECT_EQ(sums("none"), 4 * 2);  // micro-batches, layers
   EXPECT_EQ(sums("full"), sums("none"));
+}
+
+/// How often the rank calls a kernel in an iteration.
+int64_t kernels_named(const RankProfile& profile, const std::string& name) {
+  int64_t count = 0;
+  for (const auto& record : profile.operators) {
+    if (record.name == name) count += record.count;
+  }
+  return count;
+}
+
+Json flex(const char* backend) {
+  return {{"training",
+           {{"moe_token_dispatcher_type", "flex"}, {"moe_flex_dispatcher_backend", backend}}}};
+}
+
+// Of each of 2 micro-batches and 2 layers a dispatch and a combine, and the same backward.
+TEST(Experts, OfTheFlexDispatcherCallItsKernelsAndNoAllToAll) {
+  for (const char* backend : {"deepep", "hybridep"}) {
+    SCOPED_TRACE(backend);
+    const auto profile = execute(experts_plan(flex(backend)));
+    EXPECT_EQ(kernels_named(profile, "ep::dispatch"), 2 * 2 * 2);
+    EXPECT_EQ(kernels_named(profile, "ep::combine"), 2 * 2 * 2);
+    EXPECT_EQ(calls(profile, estimator::CollectiveKind::kAllToAll, "forward_backward"), 0);
+  }
+}
+
+TEST(Experts, OfTheFlexDispatcherHoldNoRowsThatAreSent) {
+  const auto peak = [](const Json& dispatcher) {
+    Json wide = {{"model", {{"hidden_size", 1024}}},
+                 {"training", {{"sequence_length", 512}, {"recompute", "none"}}}};
+    wide.merge_patch(dispatcher);
+    return execute(experts_plan(wide)).peak.allocated_bytes;
+  };
+  EXPECT_LT(peak(flex("hybridep")), peak(Json::object()));
+}
+
+TEST(Experts, HaveOneKernelWhereTheRouterIsFused) {
+  const auto profile = execute(experts_plan({{"training", {{"moe_router_fusion", true}}}}));
+  EXPECT_EQ(kernels_named(profile, "te::fused_topk_with_score_function"), 2 * 2);
+  EXPECT_EQ(kernels_named(profile, "te::fused_moe_aux_loss_backward"), 2 * 2);
+  EXPECT_EQ(kernels_named(profile, "aten::topk"), 0);
+}
+
+/// A tensor of the residual stream.
+constexpr int64_t kHiddenBytes = 64 * 128 * 2;
+
+// Inputs of both layers and the gradients of outputs, and a pool that is never smaller.
+TEST(Experts, WithGraphsOfLayersHoldWhatGraphsRead) {
+  const auto profile = [](const char* impl) {
+    return execute(experts_plan(
+        {{"training",
+          {{"cuda_graph_impl", impl}, {"cuda_graph_modules", {"attn", "moe_router"}}}}}));
+  };
+  // Nothing is tuned in the second iteration.
+  const auto peak = [](const RankProfile& of) {
+    for (const auto& phase : of.phases) {
+      if (phase.name == "iteration_1.forward_backward") return phase.peak.allocated_bytes;
+    }
+    return int64_t{0};
+  };
+  const RankProfile graphs = profile("transformer_engine"), none = profile("none");
+  EXPECT_GE(peak(graphs) - peak(none), 2 * kHiddenBytes);
+  EXPECT_GT(graphs.peak.reserved_bytes, none.peak.reserved_bytes);
+  EXPECT_EQ(kernels_named(graphs, "te::grouped_mm"), kernels_named(none, "te::grouped_mm"));
 }
 
 TEST(Experts, HaveTheirPermutationsTunedInTheFirstIterationAlone) {

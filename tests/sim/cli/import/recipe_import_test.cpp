@@ -89,6 +89,19 @@ def llama3_70b_pretrain_64gpu_vr200_fp8mx_config():
     cfg.model.num_layers = 4
     return cfg
 
+def llama3_70b_pretrain_64gpu_gb200_experts_config():
+    cfg = llama3_70b_pretrain_64gpu_gb200_bf16_config()
+    cfg.model.num_moe_experts = 8
+    cfg.model.moe_router_fusion = True
+    cfg.model.moe_token_dispatcher_type = "flex"
+    cfg.model.moe_flex_dispatcher_backend = "hybridep"
+    cfg.model.moe_deepep_num_sms = 20
+    cfg.model.moe_hybridep_num_sms = 32
+    cfg.model.cuda_graph_impl = "transformer_engine"
+    cfg.model.cuda_graph_scope = ["attn", "moe_router", "moe_preprocess"]
+    cfg.model.cuda_graph_warmup_steps = 2
+    return cfg
+
 def _helper_config():
     return None
 )");
@@ -117,6 +130,21 @@ TEST_F(RecipeFiles, AreFollowedThroughTheModulesThatTheyImport) {
   EXPECT_EQ(tree["memory"]["allocator"], "expandable_segments:True");
 }
 
+TEST_F(RecipeFiles, SayTheirGraphsAndHowTheirExpertsRun) {
+  write_bridge();
+  const ImportedPlan plan = imported(
+      "src/megatron/bridge/perf_recipes/llama3.py:llama3_70b_pretrain_64gpu_gb200_experts_config");
+  EXPECT_THAT(names_of_techniques(plan), IsEmpty());
+  EXPECT_THAT(plan.unknown, IsEmpty());
+  const Json training = plan.tree.json()["training"];
+  EXPECT_EQ(training["moe_router_fusion"], true);
+  EXPECT_EQ(training["moe_token_dispatcher_type"], "flex");
+  EXPECT_EQ(training["moe_flex_dispatcher_backend"], "hybridep");
+  EXPECT_EQ(training["moe_flex_dispatcher_num_sms"], 32);
+  EXPECT_EQ(training["cuda_graph_impl"], "transformer_engine");
+  EXPECT_EQ(training["cuda_graph_modules"], Json({"attn", "moe_router", "moe_preprocess"}));
+}
+
 TEST_F(RecipeFiles, SayTheirTechniquesWithTheirPlaces) {
   write_bridge();
   const ImportedPlan plan = imported(
@@ -133,7 +161,8 @@ TEST_F(RecipeFiles, OfWhichOneMustBeNamed) {
   EXPECT_THAT(error_of(file), HasSubstr("several configurations"));
   EXPECT_THAT(error_of(file),
               HasSubstr("llama3_70b_pretrain_64gpu_gb200_bf16_config, "
-                        "llama3_70b_pretrain_64gpu_vr200_fp8mx_config"));
+                        "llama3_70b_pretrain_64gpu_vr200_fp8mx_config, "
+                        "llama3_70b_pretrain_64gpu_gb200_experts_config"));
   EXPECT_THAT(error_of(file + ":llama3_70b_pretrain_64gpu_gb200_bf16_confg"),
               HasSubstr("did you mean llama3_70b_pretrain_64gpu_gb200_bf16_config?"));
   EXPECT_EQ(imported("src/megatron/bridge/recipes/llama.py").tree.json()["model"]["preset"],

@@ -1,0 +1,205 @@
+#include "models/experts/flex_dispatcher.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/item.h>
+#include <ATen/ops/select.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "estimator/plan/drawn_experts.h"
+#include "models/experts/token_permutation.h"
+#include "models/shard/kernel_scope.h"
+
+namespace models {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// A tensor that a kernel of the library writes.
+at::Tensor written_by(std::string_view kernel,
+                      const at::Tensor& read,
+                      int64_t rows,
+                      int64_t columns) {
+  return as_kernel(kernel.data(), read, [&] { return at::empty({rows, columns}, read.options()); });
+}
+
+/// HybridEP sorts rows by expert in a kernel after its dispatch, or sums them before its combine.
+void record_sorting(const char* kernel, const at::Tensor& rows, bool is_hybrid) {
+  if (!is_hybrid) return;
+  KernelScope scope(kernel);
+  scope.moves(rows, rows);
+}
+
+/// Rows [rows, h] of tokens [tokens, h], and their weights; both libraries send them in one call.
+/// With `weights_of_row` 0 a row has one weight. Backward is a combine.
+struct Dispatch : torch::autograd::Function<Dispatch> {
+  static variable_list forward(AutogradContext* context,
+                               const at::Tensor& tokens,
+                               const at::Tensor& weights,
+                               const at::Tensor& handle,
+                               int64_t rows,
+                               int64_t weights_of_row) {
+    context->save_for_backward({handle});
+    context->saved_data["tokens"] = tokens.size(0);
+    context->saved_data["weights"] = weights.size(1);
+    const bool is_hybrid = weights_of_row == 0;
+    context->saved_data["is_hybrid"] = is_hybrid;
+    const variable_list written =
+        as_kernel(estimator::kDispatchKernel.data(), {tokens, weights}, [&] {
+          return variable_list{at::empty({rows, tokens.size(1)}, tokens.options()),
+                               is_hybrid ? at::empty({rows}, weights.options())
+                                         : at::empty({rows, weights_of_row}, weights.options())};
+        });
+    record_sorting("te::moe_permute", written[0], is_hybrid);
+    return written;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const int64_t tokens = context->saved_data["tokens"].toInt();
+    record_sorting("te::moe_unpermute", gradients[0], context->saved_data["is_hybrid"].toBool());
+    variable_list written = as_kernel(estimator::kCombineKernel.data(), gradients, [&] {
+      return variable_list{
+          at::empty({tokens, gradients[0].size(1)}, gradients[0].options()),
+          at::empty({tokens, context->saved_data["weights"].toInt()}, gradients[1].options())};
+    });
+    written.resize(5);  // none of handle and sizes
+    return written;
+  }
+};
+
+/// Rows [rows, h] -> [tokens, h]. Backward is a dispatch.
+struct Combine : torch::autograd::Function<Combine> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& rows,
+                            const at::Tensor& handle,
+                            int64_t tokens,
+                            bool is_hybrid) {
+    context->save_for_backward({handle});
+    context->saved_data["rows"] = rows.size(0);
+    context->saved_data["is_hybrid"] = is_hybrid;
+    record_sorting("te::moe_unpermute", rows, is_hybrid);
+    return written_by(estimator::kCombineKernel, rows, tokens, rows.size(1));
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const int64_t rows = context->saved_data["rows"].toInt();
+    const at::Tensor of_rows =
+        written_by(estimator::kDispatchKernel, gradients[0], rows, gradients[0].size(1));
+    record_sorting("te::moe_permute", of_rows, context->saved_data["is_hybrid"].toBool());
+    return {of_rows, at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+/// _indices_to_multihot: the weights of arrived tokens, [tokens, topk] -> [tokens, own experts].
+struct Multihot : torch::autograd::Function<Multihot> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& weights, int64_t experts) {
+    context->saved_data["topk"] = weights.size(1);
+    return written_by("megatron::indices_to_multihot", weights, weights.size(0), experts);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const int64_t topk = context->saved_data["topk"].toInt();
+    return {written_by(
+                "megatron::indices_to_multihot_backward", gradients[0], gradients[0].size(0), topk),
+            at::Tensor()};
+  }
+};
+
+}  // namespace
+
+FlexDispatcher::FlexDispatcher(ShardContext& context)
+    : AllToAllDispatcher(context),
+      is_hybrid_(context.plan.training.moe_flex_dispatcher_backend ==
+                 estimator::FlexBackend::kHybridEp),
+      tokens_(chosen().size(0)),
+      rows_(c10::sum_integers(rows_of_own_experts())) {
+  const estimator::Plan& plan = context.plan;
+  const int64_t ranks = plan.parallelism.expert, own = plan.experts_of_rank();
+  arriving_tokens_ = std::llround(
+      static_cast<double>(tokens_ * ranks) *
+      estimator::chance_of_any(plan.model.num_experts, own, plan.model.moe_router_topk));
+  // sparse_to_dense_map and local_expert_routing_map of HybridEP (executor.cu); is_token_in_rank,
+  // send_head and where arrived tokens came from of DeepEP (legacy.py).
+  constexpr int64_t kPlaceBytes = 4, kSourceBytes = 8;
+  handle_bytes_ = is_hybrid_
+                      ? tokens_ * ranks * (kPlaceBytes + own)
+                      : tokens_ * ranks * (kPlaceBytes + 1) + arriving_tokens_ * kSourceBytes;
+  order_ = at::zeros({rows_}, at::TensorOptions().device(context.device).dtype(at::kLong));
+}
+
+/// setup_metadata(): DeepEP takes the weights of a token's experts alone.
+DispatchedTokens FlexDispatcher::prepare(const at::Tensor& tokens,
+                                         const RouterOutput& routed,
+                                         LastTokens& last) const {
+  const ModuleScope scope(context_.observer, "preprocess");
+  last.map = routed.map;
+  last.weights = is_hybrid_
+                     ? routed.weights
+                     : std::get<0>(at::topk(routed.weights, context_.plan.model.moe_router_topk));
+  return {.rows = tokens, .weights = last.weights, .row_map = {}, .held = {}};
+}
+
+at::Tensor FlexDispatcher::make_handle(const at::Tensor& tokens) const {
+  return at::empty({handle_bytes_}, tokens.options().dtype(at::kByte).requires_grad(false));
+}
+
+void FlexDispatcher::wait_for_counts(const at::Tensor& tokens) const {
+  if (context_.plan.training.moe_pad_expert_input_to_capacity) return;
+  const c10::NoGradGuard no_grad;
+  at::zeros({1}, tokens.options().dtype(at::kLong).requires_grad(false)).select(0, 0).item();
+}
+
+DispatchedTokens FlexDispatcher::dispatch(DispatchedTokens prepared, LastTokens& last) const {
+  const ModuleScope scope(context_.observer, "dispatch");
+  wait_for_counts(prepared.rows);
+  handle_ = make_handle(prepared.rows);
+  const variable_list sent = Dispatch::apply(prepared.rows,
+                                             prepared.weights.to(at::kFloat),
+                                             handle_,
+                                             is_hybrid_ ? rows_ : arriving_tokens_,
+                                             is_hybrid_ ? 0 : prepared.weights.size(1));
+  DispatchedTokens arrived{.rows = sent[0], .weights = sent[1], .row_map = {}, .held = {sent[0]}};
+  if (!is_hybrid_) return permuted(std::move(arrived), last);
+  arrived.weights = arrived.weights.unsqueeze(-1);
+  return arrived;
+}
+
+/// get_permuted_hidden_states_by_experts()
+DispatchedTokens FlexDispatcher::permuted(DispatchedTokens arrived, LastTokens& last) const {
+  const int64_t own = context_.plan.experts_of_rank();
+  const at::Tensor weights = Multihot::apply(arrived.weights, own);
+  arrived.row_map = make_row_map(arrived.rows, arriving_tokens_, own);
+  last.row_map = arrived.row_map;
+  arrived.rows = permute_tokens(
+      arrived.rows, order_, arrived.row_map, {.buffers = context_.buffers, .has_weights = true});
+  arrived.weights = at::index_select(weights.view(-1), 0, order_).unsqueeze(-1);
+  return arrived;
+}
+
+at::Tensor FlexDispatcher::collect(const at::Tensor& outputs,
+                                   const DispatchedTokens& dispatched) const {
+  const ModuleScope scope(context_.observer, "combine");
+  if (is_hybrid_) return outputs;
+  return unpermute_tokens(
+      outputs, order_, dispatched.row_map, arriving_tokens_, {.buffers = context_.buffers});
+}
+
+at::Tensor FlexDispatcher::send_back(const at::Tensor& rows) const {
+  const ModuleScope scope(context_.observer, "combine");
+  return Combine::apply(rows, std::exchange(handle_, {}), tokens_, is_hybrid_);
+}
+
+at::Tensor FlexDispatcher::combine(const at::Tensor& rows, const DispatchedTokens&) const {
+  return rows;
+}
+
+}  // namespace models
