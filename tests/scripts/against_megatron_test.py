@@ -111,10 +111,10 @@ class Draws(unittest.TestCase):
                     self.assertEqual(arguments[arguments.index("--transformer-impl") + 1], "local")
                     self.assertEqual(arguments.count("--no-rope-fusion"), 1)
 
-    def test_give_megatron_a_vocabulary_that_its_tokenizer_makes_the_same(self):
+    def test_give_both_sides_the_vocabulary_that_the_null_tokenizer_has(self):
         configuration = draw_configuration("1", 0, "dense")
         self.assertEqual(number_after(configuration.onerank_arguments(), "--vocab-size", 0),
-                         number_after(configuration.megatron_arguments(), "--vocab-size", 0) + 1)
+                         number_after(configuration.megatron_arguments(), "--vocab-size", 0))
 
 
 class Compares(unittest.TestCase):
@@ -146,6 +146,11 @@ class Compares(unittest.TestCase):
         program = profile(GIB, communicators=[
             communicator(2, ("send", "Float", 4096, 3)),
             communicator(1, ("all_gather", "Float", 4096, 1))])
+        self.assertEqual(compare(Run(shard, []), Run(program, [])).calls, [])
+
+    def test_booleans_as_the_bytes_that_nccl_sends(self):
+        shard = profile(GIB, [call("all_gather", dtype="Bool", count=2)])
+        program = profile(GIB, communicators=[communicator(2, ("all_gather", "Byte", 4096, 2))])
         self.assertEqual(compare(Run(shard, []), Run(program, [])).calls, [])
 
     def test_an_all_to_all_as_the_messages_that_it_is(self):

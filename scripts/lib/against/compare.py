@@ -3,7 +3,7 @@ import collections
 import dataclasses
 import re
 
-from .order import compare_orders
+from .order import compare_orders, nccl_type
 
 # The program's own, which the shard leaves out: scalars of loss, norm and flags, what the first
 # tensor rank's data loader hands to the others, and calls in a group of one rank, which move nothing.
@@ -112,7 +112,7 @@ def _phases(shard, program):
 
 def _call(call, group_size):
     ends = 2 if call["kind"] in POINT_TO_POINT else group_size
-    return Call(call["kind"], ends, call["dtype"], call["bytes"])
+    return Call(call["kind"], ends, nccl_type(call["dtype"]), call["bytes"])
 
 
 def _shard_calls(profile, of_program):

@@ -27,6 +27,11 @@ BETWEEN = 3
 MAIN_STREAM = 0
 
 
+def nccl_type(dtype):
+    """As which NCCL sends it: it has no booleans."""
+    return "Byte" if dtype == "Bool" else dtype
+
+
 @dataclasses.dataclass(frozen=True)
 class OrderedCall:
     """`beside`: on a stream of its own, so that kernels go on."""
@@ -122,7 +127,8 @@ def shard_order(profile, call_of, is_left_out):
     parts = collections.defaultdict(list)  # by part and chunk: (call, whether each micro-batch has it)
     for part, chunk, item, beside in calls:
         record = records[item]
-        call = call_of(record["kind"], record["group_size"], record["dtype"], record["bytes"])
+        call = call_of(record["kind"], record["group_size"], nccl_type(record["dtype"]),
+                       record["bytes"])
         if record["kind"] in ("send", "recv") or is_left_out(call):
             continue
         repeats = record["executed_count"] > shown[item]

@@ -56,11 +56,10 @@ class Configuration:
         return [*self.words, *self.onerank_words, "--vocab-size", str(self.vocabulary)]
 
     def megatron_arguments(self):
-        # The null tokenizer adds a token for the end of a document.
         # Without a flag experts run one by one there.
         shared = [part for word in self.words if word != "--no-moe-grouped-gemm"
                   for part in (word.split(",") if MODULES.fullmatch(word) else [word])]
-        words = [*shared, *self.megatron_words, "--vocab-size", str(self.vocabulary - 1),
+        words = [*shared, *self.megatron_words, "--vocab-size", str(self.vocabulary),
                  *REAL_WORDS]
         return words if "--transformer-impl" in words else [*words, "--transformer-impl",
                                                             "transformer_engine"]
