@@ -15,7 +15,12 @@ using torch::autograd::variable_list;
 at::Tensor exchange(const at::Tensor& rows, const RowSplits& splits) {
   at::Tensor output =
       at::empty(with_rows(rows, c10::sum_integers(splits.received)), rows.options());
-  splits.group->start_all_to_all(output, rows.contiguous(), splits.received, splits.sent).wait();
+  const at::Tensor input = rows.contiguous();
+  if (splits.is_functional) {
+    splits.group->start_all_to_all(output, input, splits.received, splits.sent).wait();
+  } else {
+    splits.group->all_to_all(output, input, splits.received, splits.sent);
+  }
   return output;
 }
 

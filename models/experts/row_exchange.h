@@ -20,9 +20,14 @@ struct RowSplits {
   Group group;  ///< null if there is one rank
   std::vector<int64_t> sent;
   std::vector<int64_t> received;
+  /// A functional collective of torch.distributed, which runs on a stream of its own though its
+  /// result is waited for at once; else the exchange runs on the stream that asks for it.
+  bool is_functional = false;
 
   /// Of the way back.
-  RowSplits reversed() const { return {.group = group, .sent = received, .received = sent}; }
+  RowSplits reversed() const {
+    return {.group = group, .sent = received, .received = sent, .is_functional = is_functional};
+  }
 };
 
 /// An all-to-all of rows [sum of sent, ...] -> [sum of received, ...]; its backward is that of the

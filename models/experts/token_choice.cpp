@@ -78,6 +78,7 @@ TokenChoiceMlp::TokenChoiceMlp(ShardContext& context,
       arriving_(arriving_rows(context, routing_.of_expert)),
       gate_(store.add(gate_spec(context.plan.model, name))),
       experts_(experts_in_unit(context, store, name, arriving_.from_ranks, experts_unit_)) {
+  arriving_.splits.is_functional = true;  // all_to_all_single_autograd
   const estimator::ModelConfig& model = context.plan.model;
   const int64_t width = model.moe_shared_expert_intermediate_size;
   if (width > 0) shared_.emplace(context, store, name + ".shared_experts", width);
@@ -144,11 +145,9 @@ TokenChoiceMlp::Order TokenChoiceMlp::sort(const Choice& choice) const {
 
 /// Each model has its own list of operators whose outputs are kept (_op_sac_save_list in
 /// infra/parallelize.py of torchtitan/models, v0.2.2). Those of Llama 4, DeepSeek-V3 and gpt-oss
-/// have all-to-alls; that of Qwen3, the only one with norms of queries and keys, has not.
+/// have all-to-alls; that of Qwen3 has not.
 std::shared_ptr<OutputKeeper> TokenChoiceMlp::kept_exchanges() const {
-  const estimator::ModelConfig& model = context_.plan.model;
-  const bool is_qwen3 = model.qk_layernorm && !model.multi_latent_attention;
-  return is_qwen3 ? nullptr : context_.keeper;
+  return context_.torchtitan_qwen3() ? nullptr : context_.keeper;
 }
 
 /// How many rows arrive from each rank for each own expert. The host waits for the sums.
@@ -157,7 +156,9 @@ at::Tensor TokenChoiceMlp::exchanged(const at::Tensor& counts) const {
   const Group& group = context_.groups.expert;
   const std::vector<int64_t> each(group->size(), counts.size(0) / group->size());
   at::Tensor arriving =
-      all_to_all(counts, {.group = group, .sent = each, .received = each}, kept_exchanges());
+      all_to_all(counts,
+                 {.group = group, .sent = each, .received = each, .is_functional = true},
+                 kept_exchanges());
   counts.view({group->size(), -1}).sum(1).to(at::kCPU, /*non_blocking=*/true);
   arriving.view({group->size(), -1}).sum(1)[0].item();
   return arriving;

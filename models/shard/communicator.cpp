@@ -31,6 +31,17 @@ c10::intrusive_ptr<c10d::Work> scatter_sum(c10d::Backend& backend,
   return backend._reduce_scatter_base(output, input, options);
 }
 
+c10::intrusive_ptr<c10d::Work> exchange(c10d::Backend& backend,
+                                        at::Tensor& output,
+                                        at::Tensor& input,
+                                        std::vector<int64_t>& received,
+                                        std::vector<int64_t>& sent,
+                                        bool async) {
+  c10d::AllToAllOptions options;
+  options.asyncOp = async;
+  return backend.alltoall_base(output, input, received, sent, options);
+}
+
 /// A synchronous call on a GPU may return no work at all.
 void finish(const c10::intrusive_ptr<c10d::Work>& work) {
   if (work) work->wait();
@@ -76,6 +87,13 @@ void Communicator::reduce_scatter(at::Tensor output, at::Tensor input) {
   finish(scatter_sum(*backend_, output, input, false));
 }
 
+void Communicator::all_to_all(at::Tensor output,
+                              at::Tensor input,
+                              std::vector<int64_t> received,
+                              std::vector<int64_t> sent) {
+  finish(exchange(*backend_, output, input, received, sent, false));
+}
+
 void Communicator::send(at::Tensor tensor, int64_t to_index, int tag) {
   start_send(std::move(tensor), to_index, tag).wait();
 }
@@ -111,9 +129,7 @@ PendingCall Communicator::start_all_to_all(at::Tensor output,
                                            at::Tensor input,
                                            std::vector<int64_t> received,
                                            std::vector<int64_t> sent) {
-  c10d::AllToAllOptions options;
-  options.asyncOp = true;
-  return PendingCall(backend_->alltoall_base(output, input, received, sent, options));
+  return PendingCall(exchange(*backend_, output, input, received, sent, true));
 }
 
 PendingCall Communicator::start_all_gather(std::vector<at::Tensor> outputs,

@@ -54,6 +54,11 @@ class Communicator {
   void all_gather(at::Tensor output, at::Tensor input);
   /// `output` is this rank's part of the sum of all inputs.
   void reduce_scatter(at::Tensor output, at::Tensor input);
+  /// As start_all_to_all() with numbers of rows.
+  void all_to_all(at::Tensor output,
+                  at::Tensor input,
+                  std::vector<int64_t> received,
+                  std::vector<int64_t> sent);
   /// Messages between two ranks with the same tag arrive in the order in which they were sent.
   void send(at::Tensor tensor, int64_t to_index, int tag = 0);
   void recv(at::Tensor tensor, int64_t from_index, int tag = 0);

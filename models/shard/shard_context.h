@@ -81,6 +81,11 @@ struct ShardContext {
   ContextPlace context_place() const {
     return {.ranks = plan.parallelism.context, .index = coordinate.context};
   }
+  /// Whether it is TorchTitan's Qwen3, its only model with norms of queries and keys.
+  bool torchtitan_qwen3() const {
+    return plan.training.framework == estimator::Framework::kTorchtitan &&
+           plan.model.qk_layernorm && !plan.model.multi_latent_attention;
+  }
   /// Whether this is a stage of torch.distributed.pipelining.
   bool torch_pipeline() const { return plan.torch_pipeline(); }
   int64_t stages() const { return plan.parallelism.pipeline; }

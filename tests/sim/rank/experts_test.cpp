@@ -40,6 +40,21 @@ int64_t calls(const RankProfile& profile, estimator::CollectiveKind kind, const 
   return count;
 }
 
+// all_to_all_single() without async_op, in mappings.py of megatron/core/tensor_parallel.
+TEST(Experts, ExchangeTokensOnTheStreamOnWhichTheyCompute) {
+  const auto profile = execute(experts_plan(Json::object()));
+  const auto& events = profile.order->events;
+  int64_t exchanges = 0;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    const auto& call = profile.collectives[static_cast<std::size_t>(events.item[i])].call;
+    if (call.kind != estimator::CollectiveKind::kAllToAll) continue;
+    EXPECT_EQ(events.stream[i], estimator::kMainStream);
+    ++exchanges;
+  }
+  EXPECT_GT(exchanges, 0);
+}
+
 TEST(Experts, BothOfTheirOptimizersGatherAllParameters) {
   const auto gathers = [](bool overlapped) {
     const auto profile = execute(experts_plan(
