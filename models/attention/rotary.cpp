@@ -104,7 +104,9 @@ RotaryEmbedding::RotaryEmbedding(
       width_(width),
       base_(base),
       fused_(fused),
-      complex_(context.framework().complex_rotary),
+      complex_(context.framework().complex_rotary && !context.torchtitan_qwen3()),
+      is_argument_(context.torchtitan_qwen3()),
+      casts_argument_(context.plan.fully_sharded()),
       from_angles_(context.framework().fused_rotary && !fused),
       keeps_angles_(keeps_angles),
       in_each_forward_(context.framework().rotary_made == estimator::RotaryMade::kInEachForward) {
@@ -122,6 +124,7 @@ RotaryTables RotaryEmbedding::make_tables() const {
   const at::Tensor both =
       own_chunks(at::cat({angles, angles}, -1), 0, place_).unsqueeze(1).unsqueeze(1);
   if (from_angles_) return {.cos = {}, .sin = {}, .angles = both};
+  if (is_argument_) return halves_of(at::cat({both.cos(), both.sin()}, -1));
   if (keeps_angles_) {
     return {.cos = both.cos().to(options_.dtype()),
             .sin = both.sin().to(options_.dtype()),
@@ -131,6 +134,19 @@ RotaryTables RotaryEmbedding::make_tables() const {
   block.select(0, 0).copy_(both.cos());
   block.select(0, 1).copy_(both.sin());
   return {.cos = block.select(0, 0), .sin = block.select(0, 1)};
+}
+
+RotaryTables RotaryEmbedding::halves_of(const at::Tensor& both) const {
+  return {.cos = both.narrow(-1, 0, width_), .sin = both.narrow(-1, width_, width_), .both = both};
+}
+
+at::Tensor RotaryEmbedding::argument_of_layer() const {
+  if (!is_argument_) return {};
+  return casts_argument_ ? tables().both.to(options_.dtype()) : tables().both;
+}
+
+void RotaryEmbedding::take_argument(const at::Tensor& argument) const {
+  *of_layer_ = argument.defined() ? halves_of(argument) : RotaryTables{};
 }
 
 /// LlamaRotaryEmbedding.forward in models/llama/modeling_llama.py of transformers, whose factor
@@ -178,6 +194,11 @@ at::Tensor rotated_half(const at::Tensor& input) {
   return at::cat({-input.narrow(-1, half, half), input.narrow(-1, 0, half)}, -1);
 }
 
+at::Tensor turned(const at::Tensor& input, const at::Tensor& cos, const at::Tensor& sin) {
+  const at::Tensor across = rotated_half(input);
+  return input * cos + across * sin;
+}
+
 }  // namespace
 
 /// _apply_rotary_pos_emb_bshd in megatron/core/models/common/embeddings/rope_utils.py.
@@ -207,8 +228,9 @@ at::Tensor RotaryEmbedding::apply(const at::Tensor& input) const {
     const auto parts = input.split_with_sizes({width_, input.size(-1) - width_}, -1);
     return at::cat({apply(parts[0]), parts[1]}, -1);
   }
-  const at::Tensor turned = rotated_half(input);
-  return input * tables().cos + turned * tables().sin;
+  if (!is_argument_) return turned(input, tables().cos, tables().sin);
+  const c10::ScalarType type = input.scalar_type();
+  return turned(input, of_layer_->cos.to(type), of_layer_->sin.to(type));
 }
 
 }  // namespace models

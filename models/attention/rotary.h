@@ -16,6 +16,7 @@ struct RotaryTables {
   at::Tensor cos, sin;
   at::Tensor angles = {};     ///< fp32; undefined if they are not kept
   at::Tensor rotations = {};  ///< complex, [rows, 1, 1, width / 2], in place of cosine and sine
+  at::Tensor both = {};       ///< fp32 cosine and sine side by side, if layers get them
 };
 
 /// `input` rotated by the angles of the tables, or rotated back if `sign` is -1; without autograd.
@@ -50,8 +51,16 @@ class RotaryEmbedding {
   /// A forward of the model begins: there are tables, made for it where the framework does so.
   void begin_forward() const;
 
+  /// The fp32 cosines and sines, [rows, 1, 1, 2 x width], are an argument of each layer, and FSDP2
+  /// casts them for it (cast_forward_inputs of MixedPrecisionPolicy), as here. Undefined where they
+  /// are no argument.
+  at::Tensor argument_of_layer() const;
+  /// The layer that runs now has got this argument; undefined: it is over.
+  void take_argument(const at::Tensor& argument) const;
+
  private:
   RotaryTables make_tables() const;
+  RotaryTables halves_of(const at::Tensor& both) const;
   RotaryTables tables_of_forward() const;
   at::Tensor apply_angles(const at::Tensor& input) const;
 
@@ -63,11 +72,14 @@ class RotaryEmbedding {
   double base_;
   bool fused_;
   bool complex_;
-  bool from_angles_;  ///< each use makes cosine and sine of the angles, and keeps them
+  bool is_argument_;     ///< see argument_of_layer()
+  bool casts_argument_;  ///< the same
+  bool from_angles_;     ///< each use makes cosine and sine of the angles, and keeps them
   bool keeps_angles_;
   bool in_each_forward_;
   at::Tensor frequencies_;  ///< fp32, [width / 2]; of tables that are made in each forward
   std::unique_ptr<RotaryTables> tables_ = std::make_unique<RotaryTables>();
+  std::unique_ptr<RotaryTables> of_layer_ = std::make_unique<RotaryTables>();  ///< its argument's
 };
 
 }  // namespace models

@@ -137,6 +137,7 @@ TransformerLayer::TransformerLayer(ShardContext& context,
       recomputes_mlp_(recomputes(context, has_experts(context, number) ? kMoe : kMlp)),
       norm_in_mlp_(norm_in_mlp(context, number)),
       has_experts_(has_experts(context, number)),
+      rotary_(shared.rotary),
       attention_norm_(make_attention_norm(context, store, name_ + ".input_layernorm")),
       attention_(
           make_attention(context, store, name_ + ".self_attention", number.of_model, shared)),
@@ -154,10 +155,16 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input, const UnitRunner& 
   const auto segment = [this, unit](const variable_list& inputs) {
     const ModuleScope scope(context_.observer, name_);
     const auto body = [this](const at::Tensor& hidden) { return compute(hidden); };
-    return unit ? unit(inputs[0], body) : body(inputs[0]);
+    if (inputs.size() > 1) rotary_->take_argument(inputs[1]);
+    at::Tensor output = unit ? unit(inputs[0], body) : body(inputs[0]);
+    if (inputs.size() > 1) rotary_->take_argument({});
+    return output;
   };
-  if (!is_checkpoint()) return segment({input});
-  return checkpoint(segment, {input}, context_.observer, layer_checkpoint(context_));
+  variable_list inputs = {input};
+  const at::Tensor positions = rotary_ ? rotary_->argument_of_layer() : at::Tensor();
+  if (positions.defined()) inputs.push_back(positions);
+  if (!is_checkpoint()) return segment(inputs);
+  return checkpoint(segment, inputs, context_.observer, layer_checkpoint(context_));
 }
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {

@@ -94,6 +94,7 @@ class TransformerLayer {
   estimator::Recomputed recomputed_;
   bool recomputes_attention_norm_, recomputes_mlp_norm_, recomputes_mlp_, norm_in_mlp_,
       has_experts_;
+  std::shared_ptr<const RotaryEmbedding> rotary_;  ///< null without rotary positions
   std::optional<Norm> attention_norm_;
   std::unique_ptr<const Attention> attention_;
   std::optional<Norm> mlp_norm_;
