@@ -6,6 +6,7 @@
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
@@ -155,7 +156,7 @@ void DistributedOptimizer::make_state() {
 /// the gradients are divided by it and searched for infinities; then their norm is computed, and
 /// they are multiplied so that it is at most the limit. Here both factors are 1, which leaves the
 /// gradients as they are: a loss that is not scaled, and a limit that no norm reaches. So the
-/// ranks' sum of the norms, one number, is left out.
+/// ranks' sum of the norms is left out where it is one number.
 void DistributedOptimizer::clip(const std::vector<at::Tensor>& gradients) const {
   if (gradients.empty()) return;
   if (settings_.scales_loss) {
@@ -165,8 +166,34 @@ void DistributedOptimizer::clip(const std::vector<at::Tensor>& gradients) const 
   const std::vector<at::Tensor> norms = at::_foreach_norm(gradients, 2);
   if (!settings_.clips_on_device) return at::_foreach_mul_(gradients, 1);
   constexpr double kLimit = 1e30;
-  const at::Tensor norm = at::linalg_vector_norm(at::stack(norms), 2);
+  const at::Tensor norm = at::linalg_vector_norm(summed_norms(norms), 2);
   at::_foreach_mul_(gradients, (kLimit / (norm + 1e-6)).clamp_max(1));
+}
+
+/// Each parameter's norm is summed over the ranks that have parts of it, those of expert ranks
+/// apart
+/// (_NormPartial in torch/distributed/tensor/_ops/_math_ops.py of torch 2.11,
+/// _clip_grad_norm_with_ep in torchtitan/distributed/utils.py of v0.2.2).
+at::Tensor DistributedOptimizer::summed_norms(const std::vector<at::Tensor>& norms) const {
+  if (!settings_.sums_norms) return at::stack(norms);
+  std::vector<at::Tensor> own, of_experts;
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    const bool apart = groups_.expert && owners_[i]->expert;
+    (apart ? of_experts : own).push_back(norms[i]);
+  }
+  std::vector<at::Tensor> summed;
+  using Group = std::shared_ptr<Communicator>;
+  const auto add = [&](const std::vector<at::Tensor>& parts, std::initializer_list<Group> groups) {
+    if (parts.empty()) return;
+    at::Tensor squares = at::stack(parts).pow(2);
+    for (const Group& group : groups) {
+      if (group) group->start_all_reduce(squares).wait();
+    }
+    summed.push_back(squares.pow(0.5));
+  };
+  add(of_experts, {groups_.expert_data, groups_.expert});
+  add(own, {groups_.data, groups_.tensor});
+  return at::cat(summed);
 }
 
 void DistributedOptimizer::update() {

@@ -49,6 +49,8 @@ class DistributedOptimizer {
   std::vector<at::Tensor> zero_gradients() const;
   void lasts(const at::Tensor& tensor, estimator::MemoryCategory category, std::size_t piece) const;
   void clip(const std::vector<at::Tensor>& gradients) const;
+  /// Of all gradients, one number each.
+  at::Tensor summed_norms(const std::vector<at::Tensor>& norms) const;
   void update();
   void update_device(const std::vector<at::Tensor>& gradients);
   void update_matrices(const std::vector<at::Tensor>& gradients);

@@ -48,6 +48,7 @@ struct OptimizerSettings {
   /// them. Gradients of zeros are made before the first step, and dropped.
   bool gradients_come_clipped = false;
   bool clips_on_device = false;  ///< by a factor that the device computes (PyTorch)
+  bool sums_norms = false;       ///< of parts of parameters, one number each (DTensor)
   UpdateCalls calls = UpdateCalls::kOne;
   bool shared_step = false;  ///< one step counter for all pieces (TransformerEngine), else one each
   std::optional<OffloadSettings> offload;

@@ -33,6 +33,7 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   settings.state_at_start = framework.gradient_keeping == estimator::GradientKeeping::kDeepspeed;
   settings.gradients_come_clipped = framework.deepspeed_engine;
   settings.clips_on_device = framework.clips_on_device;
+  settings.sums_norms = framework.clips_on_device && plan.fully_sharded();
   settings.calls = update_calls(plan);
   const estimator::TrainingConfig& training = plan.training;
   settings.muon.steps = training.muon_num_ns_steps;

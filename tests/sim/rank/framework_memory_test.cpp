@@ -445,6 +445,31 @@ estimator::RankProfile titan_stage(int64_t micro_batches, const Json& changes = 
   return execute(gpt_plan(all), /*rank=*/2);
 }
 
+// Seven matrices and two norms in each of three layers, whose parts two ranks have.
+TEST(TorchtitanFramework, SumsTheNormOfEachParametersGradient) {
+  int64_t sums = 0;
+  for (const estimator::CollectiveRecord& record : titan_stage(8).collectives) {
+    if (record.call.kind != estimator::CollectiveKind::kAllReduce) continue;
+    EXPECT_EQ(record.call.bytes, kFp32 * 3 * 9);
+    EXPECT_EQ(record.call.group_size, 2);
+    sums += record.count;
+  }
+  EXPECT_EQ(sums, 1);
+}
+
+// A layer's input, and the cosines and sines that FSDP2 casts for it (cast_forward_inputs).
+TEST(TorchtitanFramework, KeepsCastTablesOfQwen3ForEachLayer) {
+  const auto kept = [](int64_t layers) {
+    return titan_stage(2,
+                       {{"model", {{"num_layers", layers}, {"qk_layernorm", true}}},
+                        {"cluster", {{"gpus_per_node", 4}}},
+                        {"parallelism", {{"pipeline", 1}, {"zero_stage", 3}}},
+                        {"training", {{"recompute", "full"}, {"global_batch_size", 4 * b}}}})
+        .micro_batches.activation_bytes.value();
+  };
+  EXPECT_EQ(kept(3) - kept(2), kFp16 * s * b * h + kFp16 * s * 2 * (h / heads));
+}
+
 // Two buffers of the hidden states' shape, and the tokens and the labels, although they are not
 // read here.
 TEST(TorchtitanFramework, KeepsTwoBuffersForEachMicroBatchOfAStage) {
