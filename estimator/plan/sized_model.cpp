@@ -6,7 +6,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "estimator/base/fields.h"
 #include "estimator/base/units.h"
+#include "estimator/plan/plan_tree.h"
 
 namespace estimator {
 namespace {
@@ -74,6 +76,22 @@ std::optional<ModelPreset> sized_model(const std::string& name) {
 std::optional<ModelPreset> named_model(const std::string& name) {
   if (const ModelPreset* preset = find_model_preset(name)) return *preset;
   return sized_model(name);
+}
+
+std::optional<int64_t> number_of_model(const Json& tree,
+                                       const std::string& key,
+                                       int64_t ModelConfig::*of_named) {
+  for (const char* path : {"model.", "model.overrides."}) {
+    const Json number = find_in_tree(tree, path + key);
+    if (number.is_number_integer()) return number.get<int64_t>();
+  }
+  for (const char* path : {"model", "model.preset"}) {
+    const Json name = find_in_tree(tree, path);
+    if (!name.is_string()) continue;
+    const auto model = named_model(name.get<std::string>());
+    if (model) return model->config.*of_named;
+  }
+  return std::nullopt;
 }
 
 std::string shape_words(const ModelConfig& model) {

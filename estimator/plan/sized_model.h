@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "estimator/base/json.h"
 #include "estimator/plan/model_config.h"
 
 namespace estimator {
@@ -18,6 +19,12 @@ std::optional<ModelPreset> sized_model(const std::string& name);
 
 /// The preset of this name, or the model of this size.
 std::optional<ModelPreset> named_model(const std::string& name);
+
+/// A number of the model that a plan's tree means: its own, or an override, or that of the model
+/// that it names. Empty if it means none.
+std::optional<int64_t> number_of_model(const Json& tree,
+                                       const std::string& key,
+                                       int64_t ModelConfig::*of_named);
 
 /// "40 layers of width 5,120 with 40 heads, ..."
 std::string shape_words(const ModelConfig& model);

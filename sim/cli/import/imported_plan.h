@@ -1,6 +1,7 @@
 // The plan that a foreign file means, and what became of each of its keys.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/json.h"
 #include "estimator/base/json_value.h"
+#include "estimator/plan/plan.h"
 #include "sim/cli/import/key_table.h"
 #include "sim/cli/import/source_entry.h"
 
@@ -39,6 +41,8 @@ struct ImportedPlan {
   std::vector<std::string> notes;
   /// Flags that divide layers among stages, which depend on other keys (PipelineLayers).
   std::vector<std::pair<std::string, std::string>> stage_flags;
+  /// Writes keys that follow from others of the file and of flags, or refuses these; may be empty.
+  std::function<void(estimator::Json& tree, const estimator::PlanContext&)> derive_keys = nullptr;
 };
 
 /// Makes the plan of the entries; of two with the same key the last counts. Throws UserError for

@@ -159,31 +159,9 @@ void set_last_unit(const SourceEntry& policy, ImportedPlan& plan) {
   }
 }
 
-}  // namespace
-
-ImportedPlan import_torchtitan_config(const std::string& text, const std::string& origin) {
-  return import_torchtitan_entries(toml_entries(text, origin), origin);
-}
-
-ImportedPlan import_torchtitan_entries(const std::vector<SourceEntry>& entries,
-                                       const std::string& origin) {
-  const SourceEntry name = entry_named(entries, "model.name", "llama3", origin);
-  const SourceEntry flavor = entry_named(entries, "model.flavor", "debugmodel", origin);
-  ImportedPlan plan = import_entries(entries, torchtitan_table(), origin);
-  set_model(name, flavor, plan);
-  set_data_ranks(
-      name, entry_named(entries, "parallelism.data-parallel-shard-degree", "-1", origin), plan);
-  set_last_unit(entry_named(entries, "parallelism.fsdp-reshard-after-forward", "default", origin),
-                plan);
-  set_torchtitan_pipeline(entries, name, plan);
-  // parallelize_llama() in models/llama3/infra/parallelize.py always divides the sequence.
-  const Json tensor = said_key(plan, "parallelism.tensor");
-  const bool is_said = !said_key(plan, "parallelism.sequence_parallel").is_null();
-  if (tensor.is_number_integer() && tensor > 1 && !is_said)
-    set_key(plan, "parallelism.sequence_parallel", true);
-  return plan;
-}
-
+/// Throws UserError if a job's shards are the ranks that its layout leaves over (degree -1), and
+/// these are one: TorchTitan then shards nothing (fsdp_enabled in distributed/parallel_dims.py of
+/// v0.2.2), and computes under autocast. `tree` has what the file and the flags say.
 void refuse_one_shard(const Json& tree, const estimator::PlanContext& context) {
   estimator::Plan plan;
   try {
@@ -201,6 +179,35 @@ void refuse_one_shard(const Json& tree, const estimator::PlanContext& context) {
                             plan.world_size()),
        .help = "use more GPUs; --zero-stage 0 --dtype fp32 has the same parameters, with larger "
                "activations and slower products"});
+}
+
+}  // namespace
+
+ImportedPlan import_torchtitan_config(const std::string& text, const std::string& origin) {
+  return import_torchtitan_entries(toml_entries(text, origin), origin);
+}
+
+ImportedPlan import_torchtitan_entries(const std::vector<SourceEntry>& entries,
+                                       const std::string& origin) {
+  const SourceEntry name = entry_named(entries, "model.name", "llama3", origin);
+  const SourceEntry flavor = entry_named(entries, "model.flavor", "debugmodel", origin);
+  ImportedPlan plan = import_entries(entries, torchtitan_table(), origin);
+  set_model(name, flavor, plan);
+  set_data_ranks(
+      name, entry_named(entries, "parallelism.data-parallel-shard-degree", "-1", origin), plan);
+  set_last_unit(entry_named(entries, "parallelism.fsdp-reshard-after-forward", "default", origin),
+                plan);
+  set_torchtitan_pipeline(entries, name, plan);
+  plan.derive_keys = [deal = plan.derive_keys](Json& tree, const estimator::PlanContext& context) {
+    if (deal) deal(tree, context);
+    refuse_one_shard(tree, context);
+  };
+  // parallelize_llama() in models/llama3/infra/parallelize.py always divides the sequence.
+  const Json tensor = said_key(plan, "parallelism.tensor");
+  const bool is_said = !said_key(plan, "parallelism.sequence_parallel").is_null();
+  if (tensor.is_number_integer() && tensor > 1 && !is_said)
+    set_key(plan, "parallelism.sequence_parallel", true);
+  return plan;
 }
 
 }  // namespace sim

@@ -12,7 +12,8 @@
 #include "estimator/base/contains.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/dealt_layers.h"
-#include "estimator/plan/model_config.h"
+#include "estimator/plan/plan_tree.h"
+#include "estimator/plan/sized_model.h"
 #include "sim/cli/import/tree_entries.h"
 
 namespace sim {
@@ -21,16 +22,6 @@ namespace {
 using estimator::Json;
 
 constexpr const char* kTechnique = "torch-pipeline";
-
-/// 0: not known.
-int64_t layers_of_model(const ImportedPlan& plan) {
-  const Json model = said_key(plan, "model");
-  if (model.is_string()) {
-    const auto* preset = estimator::find_model_preset(model.get<std::string>());
-    return preset == nullptr ? 0 : preset->config.num_layers;
-  }
-  return model.is_object() ? model.value("num_layers", int64_t{0}) : 0;
-}
 
 /// Whether the job says something with the key: a list, or a text that is not empty.
 bool says(const SourceEntry* entry) {
@@ -99,40 +90,62 @@ void set_micro_batches(const std::vector<SourceEntry>& entries, ImportedPlan& pl
     set_key(plan, "training.gradient_accumulation_steps", batch / size);
 }
 
-estimator::DealtLayers dealt(const std::vector<SourceEntry>& entries, const ImportedPlan& plan) {
-  return {.layers = layers_of_model(plan),
-          .pieces = 1,
-          .first_counts =
-              number_of_entry(entries, "parallelism.pipeline-parallel-first-stage-less-layers", 1),
-          .last_counts =
-              number_of_entry(entries, "parallelism.pipeline-parallel-last-stage-less-layers", 1)};
+/// How a job deals the layers of its model.
+struct Dealing {
+  int64_t first_counts = 1, last_counts = 1;  ///< as DealtLayers'
+  int64_t layers_of_piece = 0;                ///< 0: not said
+  bool interleaves = false;
+
+  /// pipeline_llm(): as many chunks as layers_per_stage makes of the layers, else two where the
+  /// schedule interleaves.
+  int64_t chunks(int64_t layers, int64_t stages) const {
+    if (layers_of_piece <= 0 || layers == 0) return interleaves ? 2 : 1;
+    const int64_t counted = layers + first_counts + last_counts;
+    return std::max<int64_t>(1, estimator::divide_up(counted, layers_of_piece) / stages);
+  }
+};
+
+Dealing dealing_of(const std::vector<SourceEntry>& entries, bool interleaves) {
+  const auto number = [&](const char* key, int64_t fallback) {
+    return number_of_entry(entries, key, fallback);
+  };
+  return {.first_counts = number("parallelism.pipeline-parallel-first-stage-less-layers", 1),
+          .last_counts = number("parallelism.pipeline-parallel-last-stage-less-layers", 1),
+          .layers_of_piece = number("parallelism.pipeline-parallel-layers-per-stage", 0),
+          .interleaves = interleaves};
 }
 
-/// pipeline_llm(): as many chunks as layers_per_stage makes of the layers, else two where the
-/// schedule interleaves.
-int64_t chunks_of(const std::vector<SourceEntry>& entries,
-                  const estimator::DealtLayers& layers,
-                  int64_t stages,
-                  bool interleaves) {
-  const int64_t of_stage =
-      number_of_entry(entries, "parallelism.pipeline-parallel-layers-per-stage", 0);
-  if (of_stage <= 0 || layers.layers == 0) return interleaves ? 2 : 1;
-  const int64_t counted = layers.layers + layers.first_counts + layers.last_counts;
-  return std::max<int64_t>(1, estimator::divide_up(counted, of_stage) / stages);
+/// Of the model and the stages that file and flags say together. What flags say of chunks and of
+/// layers of stages stays.
+void deal(const Dealing& dealing, Json& tree) {
+  constexpr const char* kChunks = "parallelism.virtual_stages";
+  constexpr const char* kLayers = "parallelism.layers_per_stage";
+  const Json stages = estimator::find_in_tree(tree, "parallelism.pipeline");
+  const bool has_stages = stages.is_number_integer() && stages > 1;
+  if (!has_stages || !estimator::find_in_tree(tree, kLayers).is_null()) return;
+  const int64_t layers =
+      estimator::number_of_model(tree, "num_layers", &estimator::ModelConfig::num_layers)
+          .value_or(0);
+  const Json said = estimator::find_in_tree(tree, kChunks);
+  const int64_t chunks = said.is_number_integer() ? said.get<int64_t>()
+                                                  : dealing.chunks(layers, stages.get<int64_t>());
+  if (said.is_null() && chunks > 1) estimator::set_in_tree(tree, kChunks, chunks, kTechnique);
+  // Without this TorchTitan deals as a plan does.
+  if (dealing.first_counts == 1 && dealing.last_counts == 1) return;
+  const std::vector<int64_t> of_pieces =
+      estimator::dealt_layers({.layers = layers,
+                               .pieces = stages.get<int64_t>() * chunks,
+                               .first_counts = dealing.first_counts,
+                               .last_counts = dealing.last_counts});
+  if (!of_pieces.empty()) estimator::set_in_tree(tree, kLayers, of_pieces, kTechnique);
 }
 
 void set_stages(const std::vector<SourceEntry>& entries, ImportedPlan& plan) {
   const SourceEntry* schedule = find_entry(entries, "parallelism.pipeline-parallel-schedule");
   const std::string name = schedule == nullptr ? "1F1B" : schedule->value();
   if (name == "GPipe") set_key(plan, "parallelism.pipeline_schedule", "gpipe");
-  estimator::DealtLayers layers = dealt(entries, plan);
-  const int64_t stages = said_key(plan, "parallelism.pipeline").get<int64_t>();
-  const int64_t chunks = chunks_of(entries, layers, stages, name == "Interleaved1F1B");
-  if (chunks > 1) set_key(plan, "parallelism.virtual_stages", chunks);
-  if (layers.first_counts == 1 && layers.last_counts == 1) return;  // the plan's default
-  layers.pieces = stages * chunks;
-  const std::vector<int64_t> of_pieces = estimator::dealt_layers(layers);
-  if (!of_pieces.empty()) set_key(plan, "parallelism.layers_per_stage", of_pieces);
+  const Dealing dealing = dealing_of(entries, name == "Interleaved1F1B");
+  plan.derive_keys = [dealing](Json& tree, const estimator::PlanContext&) { deal(dealing, tree); };
 }
 
 /// These keys have an effect where there is a pipeline.

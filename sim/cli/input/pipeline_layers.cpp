@@ -33,28 +33,12 @@ std::optional<int64_t> whole_number(const Json& value) {
   return value.get<int64_t>();
 }
 
-/// A number of the model: its own, or an override, or the preset's.
-std::optional<int64_t> number_of_model(const Json& tree,
-                                       const std::string& key,
-                                       int64_t estimator::ModelConfig::*of_preset) {
-  for (const char* path : {"model.", "model.overrides."}) {
-    if (const auto number = whole_number(find_in_tree(tree, path + key))) return number;
-  }
-  for (const char* path : {"model", "model.preset"}) {
-    const Json name = find_in_tree(tree, path);
-    if (!name.is_string()) continue;
-    const auto model = estimator::named_model(name.get<std::string>());
-    if (model) return model->config.*of_preset;
-  }
-  return std::nullopt;
-}
-
 std::optional<int64_t> layers_of(const Json& tree) {
-  return number_of_model(tree, "num_layers", &estimator::ModelConfig::num_layers);
+  return estimator::number_of_model(tree, "num_layers", &estimator::ModelConfig::num_layers);
 }
 
 int64_t predictions_of(const Json& tree) {
-  return number_of_model(tree, "mtp_num_layers", &estimator::ModelConfig::mtp_num_layers)
+  return estimator::number_of_model(tree, "mtp_num_layers", &estimator::ModelConfig::mtp_num_layers)
       .value_or(0);
 }
 

@@ -11,7 +11,6 @@
 #include "estimator/plan/plan_tree.h"
 #include "estimator/plan/sized_model.h"
 #include "sim/cli/import/import_file.h"
-#include "sim/cli/import/torchtitan_config.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/values/byte_sizes.h"
 #include "sim/cli/values/strict_number.h"
@@ -29,7 +28,6 @@ using estimator::UserError;
 
 constexpr const char* kAllocatorPath = "memory.allocator";
 constexpr const char* kModelPath = "model.preset";
-constexpr const char* kTorchtitan = "TorchTitan";
 
 /// Keys that PyTorch takes from variables, where the plan has them not; the first variable wins.
 const std::vector<std::pair<std::string, std::vector<const char*>>> kVariables = {
@@ -240,6 +238,7 @@ PlanOptions::WrittenPlan PlanOptions::written(const Environment& environment) co
   written.lines = import_lines(*file.imported);
   Json tree = file.tree.json();
   stage_flags(file).overlay(tree);
+  if (file.imported->derive_keys) file.imported->derive_keys(tree, context(environment));
   written.tree = tree;
   try {
     check_complete(*file.imported, tree, context(environment).world_size.has_value());
@@ -263,13 +262,13 @@ PlanInput PlanOptions::said(const Environment& environment, Writers& writers) co
   } else {
     refuse_ignored();
   }
-  if (const PipelineLayers layers = stage_flags(file); layers.any_given()) {
-    input.spec.derive_keys = [layers](Json& tree) { layers.overlay(tree); };
-  } else if (file.imported && file.imported->program == kTorchtitan) {
-    input.spec.derive_keys = [context = input.spec.context](Json& tree) {
-      refuse_one_shard(tree, context);
-    };
-  }
+  const PipelineLayers layers = stage_flags(file);
+  const auto derive = file.imported ? file.imported->derive_keys : nullptr;
+  if (!layers.any_given() && !derive) return input;
+  input.spec.derive_keys = [layers, derive, context = input.spec.context](Json& tree) {
+    layers.overlay(tree);
+    if (derive) derive(tree, context);
+  };
   return input;
 }
 

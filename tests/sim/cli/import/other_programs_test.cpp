@@ -4,9 +4,9 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
+#include "estimator/plan/plan_tree.h"
 #include "sim/cli/import/import_file.h"
 #include "sim/cli/import/key_table.h"
-#include "sim/cli/import/torchtitan_config.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {
@@ -191,21 +191,41 @@ TEST(TorchtitanConfig, ReadsAPipeline) {
   EXPECT_EQ(said_key(freed, "training.gradient_accumulation_steps"), 2);
 }
 
+/// A key that follows from what the job says, with this number of layers where a flag gives it.
+Json derived_key(const ImportedPlan& plan, const std::string& path, int64_t layers = 0) {
+  Json tree = plan.tree.json();
+  if (layers > 0) estimator::set_in_tree(tree, "model.num_layers", layers, "--num-layers");
+  plan.derive_keys(tree, {});
+  return estimator::find_in_tree(tree, path);
+}
+
 // pipeline_llm(): two chunks where the schedule interleaves, or as many as layers_per_stage makes
 // of 34 layers.
 TEST(TorchtitanConfig, ReadsTheStagesOfAPipeline) {
   const std::string interleaved = "pipeline_parallel_schedule = \"Interleaved1F1B\"\n";
-  EXPECT_EQ(said_key(of_pipeline(interleaved), "parallelism.virtual_stages"), 2);
-  EXPECT_EQ(said_key(of_pipeline(interleaved + "pipeline_parallel_layers_per_stage = 3\n"),
-                     "parallelism.virtual_stages"),
+  EXPECT_EQ(derived_key(of_pipeline(interleaved), "parallelism.virtual_stages"), 2);
+  EXPECT_EQ(derived_key(of_pipeline(interleaved + "pipeline_parallel_layers_per_stage = 3\n"),
+                        "parallelism.virtual_stages"),
             3);
-  EXPECT_EQ(said_key(of_pipeline("pipeline_parallel_last_stage_less_layers = 4\n"
-                                 "pipeline_parallel_first_stage_less_layers = 0\n"),
-                     "parallelism.layers_per_stage"),
+  EXPECT_EQ(derived_key(of_pipeline("pipeline_parallel_last_stage_less_layers = 4\n"
+                                    "pipeline_parallel_first_stage_less_layers = 0\n"),
+                        "parallelism.layers_per_stage"),
             (Json{9, 9, 9, 5}));
   EXPECT_EQ(said_key(of_pipeline("pipeline_parallel_schedule = \"GPipe\"\n"),
                      "parallelism.pipeline_schedule"),
             "gpipe");
+}
+
+// 14 layers and the two ends are 8 pieces of at most 2; with a head of 4 they are 5, 5, 4 and 4,
+// the last of which is the head.
+TEST(TorchtitanConfig, DealsTheLayersThatAFlagGivesTheModel) {
+  const ImportedPlan by_size = of_pipeline("pipeline_parallel_layers_per_stage = 2\n");
+  EXPECT_EQ(derived_key(by_size, "parallelism.virtual_stages"), 4);
+  EXPECT_EQ(derived_key(by_size, "parallelism.virtual_stages", 14), 2);
+  const ImportedPlan uneven = of_pipeline(
+      "pipeline_parallel_last_stage_less_layers = 4\n"
+      "pipeline_parallel_first_stage_less_layers = 0\n");
+  EXPECT_EQ(derived_key(uneven, "parallelism.layers_per_stage", 14), (Json{5, 5, 4, 0}));
 }
 
 TEST(TorchtitanConfig, RefusesPipelinesThatNoPlanHas) {
@@ -269,10 +289,11 @@ constexpr const char* kRestOfEight =
 // fsdp_enabled in torchtitan/distributed/parallel_dims.py of v0.2.2.
 TEST(TorchtitanConfig, ShardsOverSeveralRanksAlone) {
   const auto check = [](int64_t nodes, int64_t zero_stage) {
-    Json tree = imported(kRestOfEight).tree.json();
+    const ImportedPlan plan = imported(kRestOfEight);
+    Json tree = plan.tree.json();
     tree["cluster"] = {{"gpu", "h100"}, {"nodes", nodes}, {"gpus_per_node", 8}};
     tree["parallelism"]["zero_stage"] = zero_stage;
-    refuse_one_shard(tree, {});
+    plan.derive_keys(tree, {});
   };
   EXPECT_THROW(check(1, 3), estimator::UserError);
   EXPECT_NO_THROW(check(2, 3));
