@@ -18,12 +18,14 @@ std::string where(const Plan& plan, const std::string& key, const std::string& v
 void check_attention(Rules& rules) {
   const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
-  rules.require(traits_of(t.framework).transformer_engine &&
-                    t.transformer_impl == TransformerImpl::kTransformerEngine,
-                "context parallelism is supported only for TransformerEngine's attention",
-                where(plan, "training.framework", to_string(t.framework)) +
-                    ", training.transformer_impl = " + to_string(t.transformer_impl),
-                "use training.framework = megatron-lm with transformer_engine");
+  rules.require(
+      traits_of(t.framework).transformer_engine &&
+          t.transformer_impl == TransformerImpl::kTransformerEngine,
+      "context parallelism is supported only for TransformerEngine's attention",
+      where(plan, "training.framework", to_string(t.framework)) +
+          ", training.transformer_impl = " + to_string(t.transformer_impl),
+      "run the program itself under onerank exec, or use training.framework = megatron-lm "
+      "with transformer_engine");
   rules.require(t.attention != Attention::kUnfused,
                 "unfused attention does not work with context parallelism",
                 where(plan, "training.attention", to_string(t.attention.value())),
@@ -58,7 +60,7 @@ void check_exchange(Rules& rules) {
   rules.require(p.context_comm == ContextComm::kP2p || p.context_comm == ContextComm::kAllToAll,
                 fmt::format("the context exchange {} is not supported yet", kind),
                 where(plan, "parallelism.context_comm", kind),
-                "use p2p or a2a");
+                "use p2p or a2a, or run the program itself under onerank exec");
   if (p.context_comm != ContextComm::kAllToAll) return;
   const int64_t groups = std::max<int64_t>(1, plan.model.num_query_groups / p.tensor);
   rules.require(groups % p.context == 0,
