@@ -151,12 +151,7 @@ double seconds_if_halved(const ProgramReplay& replayed, Cause cause) {
     }
   }
   LaunchCost launch = replayed.rates.launch();
-  if (cause == &Waits::launch) {
-    launch.host_call_seconds /= 2;
-    launch.host_operator_seconds /= 2;
-    launch.host_loop_seconds /= 2;
-    for (auto& [range, seconds] : launch.host_ranges) seconds /= 2;
-  }
+  if (cause == &Waits::launch) launch.slow_host(0.5);
   double seconds = 0;
   for (const PlayedRank& rank : replay(ranks, launch)) {
     seconds = std::max(seconds, rank.iteration_seconds());

@@ -30,6 +30,19 @@ void visit_fields(Visitor& visit, KnownHost& row) {
   visit("source", row.source, "where it was read");
 }
 
+/// A torch, told by what the backward of a small LayerNorm takes of the host.
+struct OlderTorch {
+  std::vector<Framework> frameworks;
+  double layer_norm_seconds = 0;
+  std::string source;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, OlderTorch& row) {
+  visit("frameworks", row.frameworks, "that run with it");
+  visit("layer_norm_seconds", row.layer_norm_seconds, "the host's, for the backward");
+  visit("source", row.source, "where it was read");
+}
+
 struct HostRange {
   std::string range;
   double seconds = 0;
@@ -46,11 +59,12 @@ struct LaunchTable {
   LaunchCost cost;
   double operator_seconds = 0;
   std::vector<HostRange> ranges;
-  double published_linear_seconds = 0;
-  double measured_linear_seconds = 0;
-  std::string operator_source, kernel_source, forward_source, backward_source, call_source,
-      wait_source, graph_source;
+  double linear_seconds = 0;
+  double layer_norm_seconds = 0;
+  std::string operator_source, kernel_source, call_source, wait_source, layer_norm_source,
+      graph_source;
   std::vector<KnownHost> hosts;
+  std::vector<OlderTorch> older_torches;
 
   const KnownHost* host_of(const Gpu& gpu) const {
     const auto row = std::find_if(hosts.begin(), hosts.end(), [&](const KnownHost& host) {
@@ -65,14 +79,10 @@ void visit_fields(Visitor& visit, LaunchTable& table) {
   visit("kernel_source", table.kernel_source, "where it comes from");
   visit("operator_seconds", table.operator_seconds, "the same for all that an operator launches");
   visit("operator_source", table.operator_source, "where it comes from");
-  visit("host_forward_seconds", table.cost.host_forward_seconds, "of a call from Python");
-  visit("host_forward_source", table.forward_source, "where it comes from");
-  visit("host_backward_seconds", table.cost.host_backward_seconds, "of a call in backward");
-  visit("host_backward_source", table.backward_source, "where it comes from");
-  visit("host_call_seconds", table.cost.host_call_seconds, "of a kernel or copy of a program");
+  visit("host_call_seconds", table.cost.host_call_seconds, "of a kernel, copy or collective");
   visit("host_operator_seconds",
         table.cost.host_operator_seconds,
-        "of an operator or node of a program, without its kernels");
+        "of an operator or node of autograd, without its kernels");
   visit("host_loop_seconds",
         table.cost.host_loop_seconds,
         "of a further kernel of the same operator, which no other operator asks for");
@@ -85,13 +95,15 @@ void visit_fields(Visitor& visit, LaunchTable& table) {
         "from kernel to kernel on the GPU, in a CUDA graph");
   visit("graph_launch_seconds", table.cost.graph_launch_seconds, "of the launch of a CUDA graph");
   visit("graph_source", table.graph_source, "where the two come from");
-  visit("published_linear_seconds",
-        table.published_linear_seconds,
-        "of the host with which others are compared that were published");
-  visit("measured_linear_seconds",
-        table.measured_linear_seconds,
-        "of the host on which the calls of programs were measured");
+  visit("linear_seconds",
+        table.linear_seconds,
+        "of the host on which calls were measured, for the forward of a torch.nn.Linear");
   visit("hosts", table.hosts, "other hosts");
+  visit("layer_norm_seconds",
+        table.layer_norm_seconds,
+        "of the same host, for the backward of a small LayerNorm");
+  visit("layer_norm_source", table.layer_norm_source, "where it comes from");
+  visit("older_torches", table.older_torches, "with which calls take longer");
 }
 
 const LaunchTable& launch_table() {
@@ -142,25 +154,30 @@ std::string measured_note(const Calibration& calibration) {
 
 }  // namespace
 
+void LaunchCost::slow_host(double times) {
+  for (double* seconds : {&host_call_seconds, &host_operator_seconds, &host_loop_seconds}) {
+    *seconds *= times;
+  }
+  for (auto& [range, seconds] : host_ranges) seconds *= times;
+}
+
 LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced) {
   LaunchCost cost = launch_table().cost;
   for (const HostRange& row : launch_table().ranges) cost.host_ranges[row.range] = row.seconds;
   if (priced == Priced::kOperators) cost.kernel_seconds = launch_table().operator_seconds;
   if (const KnownHost* host = launch_table().host_of(gpu)) {
-    const double published = host->linear_seconds / launch_table().published_linear_seconds;
-    const double measured = host->linear_seconds / launch_table().measured_linear_seconds;
-    cost.host_forward_seconds *= published;
-    cost.host_backward_seconds *= published;
-    cost.host_call_seconds *= measured;
-    cost.host_operator_seconds *= measured;
-    cost.host_loop_seconds *= measured;
-    for (auto& [range, seconds] : cost.host_ranges) seconds *= measured;
-  } else if (priced == Priced::kOperators) {
-    const double published =
-        launch_table().published_linear_seconds / launch_table().measured_linear_seconds;
-    for (auto& [range, seconds] : cost.host_ranges) seconds *= published;
+    cost.slow_host(host->linear_seconds / launch_table().linear_seconds);
   }
   return cost;
+}
+
+LaunchCost with_torch_of(Framework framework, LaunchCost launch) {
+  const LaunchTable& table = launch_table();
+  for (const OlderTorch& older : table.older_torches) {
+    if (!contains(older.frameworks, framework)) continue;
+    launch.slow_host(older.layer_norm_seconds / table.layer_norm_seconds);
+  }
+  return launch;
 }
 
 GpuRates::GpuRates(const Gpu& gpu,
@@ -182,11 +199,7 @@ GpuRates::GpuRates(const Gpu& gpu,
   if (calibration == nullptr) return;
   launch_.kernel_seconds = calibration->launch.kernel_seconds;
   // The framework's share is not measured, but its calls take no less than one from C++.
-  for (double* seconds : {&launch_.host_forward_seconds,
-                          &launch_.host_backward_seconds,
-                          &launch_.host_call_seconds}) {
-    *seconds = std::max(*seconds, calibration->launch.host_seconds);
-  }
+  launch_.host_call_seconds = std::max(launch_.host_call_seconds, calibration->launch.host_seconds);
 }
 
 /// Without the limit of the board's power, which takes as much of each type's rate as of bf16's: an
@@ -307,24 +320,18 @@ std::vector<RateTerm> GpuRates::launch_terms() const {
     launch.source = Source::kMeasured;
     launch.note = measured_note(*calibration_);
   }
+  std::vector<RateTerm> terms = {
+      launch,
+      term("kernel or copy, on the host", launch_.host_call_seconds, table.call_source + other),
+      term("operator or node of autograd, on the host",
+           launch_.host_operator_seconds,
+           table.call_source + other)};
   if (of_program) {
-    return {
-        launch,
-        term("kernel or copy, on the host", launch_.host_call_seconds, table.call_source + other),
-        term("operator or node of autograd, on the host",
-             launch_.host_operator_seconds,
-             table.call_source + other),
-        term("further kernel of an operator, on the host",
-             launch_.host_loop_seconds,
-             table.call_source + other)};
+    terms.push_back(term("further kernel of an operator, on the host",
+                         launch_.host_loop_seconds,
+                         table.call_source + other));
   }
-  return {launch,
-          term("call of a backward operator on the host",
-               launch_.host_backward_seconds,
-               table.backward_source + other),
-          term("call of an operator from Python",
-               launch_.host_forward_seconds,
-               table.forward_source + other)};
+  return terms;
 }
 
 std::vector<RateTerm> GpuRates::terms(Dtype dtype, bool flash) const {

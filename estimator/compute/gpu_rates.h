@@ -22,27 +22,28 @@ enum class Priced { kOperators, kKernels };
 /// What a kernel costs besides its work (data/launch.json, or measured).
 struct LaunchCost {
   double kernel_seconds = 0;         ///< on the GPU, from kernel to kernel
-  double host_forward_seconds = 0;   ///< on the host, for an operator called from Python
-  double host_backward_seconds = 0;  ///< on the host, for one called by the autograd engine
-  double host_call_seconds = 0;      ///< on the host, for each kernel or copy of a program
-  double host_operator_seconds = 0;  ///< on the host, for each operator and node of a program
+  double host_call_seconds = 0;      ///< on the host, for each kernel, copy or collective
+  double host_operator_seconds = 0;  ///< on the host, for each operator and node
   /// On the host, for a further kernel that an operator launches in a loop.
   double host_loop_seconds = 0;
-  /// On the host, by the name of a range that a program's library opens for profilers: what Python
-  /// does in it, without operators and kernels.
+  /// On the host, by the name of a range that a library opens for profilers: what Python does in
+  /// it, without operators and kernels.
   std::map<std::string, double> host_ranges;
   double wait_seconds = 0;          ///< added when the host waits for every kernel
   double graph_kernel_seconds = 0;  ///< on the GPU, from kernel to kernel of a CUDA graph
   double graph_launch_seconds = 0;  ///< on the host, for a CUDA graph
 
-  double host_seconds(Direction direction) const {
-    return direction == Direction::kBackward ? host_backward_seconds : host_forward_seconds;
-  }
+  /// The host takes so many times as long.
+  void slow_host(double times);
 };
 
-/// The cost from the built-in table: for plans the times of a published host, for programs those of
-/// a measured one, and for GPUs that come with another host as much longer as a Linear takes there.
+/// The cost from the built-in table: the host's times as they were measured, and for GPUs that come
+/// with another host as much longer as a Linear takes there.
 LaunchCost assumed_launch_cost(const Gpu& gpu, Priced priced = Priced::kOperators);
+
+/// `launch` where the framework stands for one with an old torch: on the host as much longer as the
+/// backward of a small LayerNorm took.
+LaunchCost with_torch_of(Framework framework, LaunchCost launch);
 
 class GpuRates {
  public:

@@ -202,7 +202,7 @@ OperatorRecord as_batch_of_groups(OperatorRecord kernel) {
 double issue_seconds(const OperatorRecord& kernel,
                      const LaunchCost& launch,
                      const ComputeTarget& target) {
-  const double call = launch.host_seconds(kernel.direction);
+  const double call = launch.host_call_seconds;
   const int64_t group = group_of(kernel, target);
   if (group == 1) return call;
   return call / static_cast<double>(group) + kernel_tables().grouped.host_seconds;

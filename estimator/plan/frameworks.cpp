@@ -156,6 +156,7 @@ FrameworkTraits torchtitan() {
       .separate_products = true,
       .whole_embedding_gradient = true,
       .cudnn_attention_first = true,  // ScaledDotProductAttentionWrapper in models/attention.py
+      .clips_on_device = true,        // torch.nn.utils.clip_grad_norm_
       .selective_by_operator = true,
       .stage_outputs = StageOutputs::kKept,
       .loss_buffers = LossBuffers::kTorchParallel,
@@ -166,7 +167,8 @@ FrameworkTraits torchtitan() {
       .fully_sharded = true,
       .experts = true,
       .stacked_experts = true,
-      .overlapped_sends = false,  // _step_microbatches() of Schedule1F1B waits for them
+      .overlapped_sends = false,   // _step_microbatches() of Schedule1F1B waits for them
+      .synchronized_steps = true,  // dist_sum() of the tokens in train_step of torchtitan/train.py
       .torch_pipeline = true,
       .notes = {
           "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "

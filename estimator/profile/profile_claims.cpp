@@ -192,7 +192,8 @@ void check_order(const RankProfile& profile, Claims& claims) {
        {"module", events.module, 0, static_cast<int64_t>(profile.order->modules.size()) - 1},
        {"chunk", events.chunk, -1, INT32_MAX},
        {"direction", events.direction, 0, static_cast<int64_t>(Direction::kOptimizerStep)},
-       {"allocated_bytes", events.allocated_bytes, 0, kMost}},
+       {"allocated_bytes", events.allocated_bytes, 0, kMost},
+       {"operators", events.operators, 0, kMost}},
       "order.events",
       claims);
   int64_t records = 0;

@@ -31,6 +31,7 @@ struct OrderEvent {
   int64_t chunk = 0;
   Direction direction{};
   int64_t allocated_bytes = 0;
+  int64_t operators = 0;
 };
 
 /// The events as columns of equal length, in the order of the host, autograd's threads included.
@@ -42,6 +43,7 @@ struct OrderEvents {
   std::vector<int64_t> chunk;
   std::vector<int64_t> direction;
   std::vector<int64_t> allocated_bytes;
+  std::vector<int64_t> operators;
 
   void add(const OrderEvent& event) {
     kind.push_back(static_cast<int64_t>(event.kind));
@@ -51,6 +53,7 @@ struct OrderEvents {
     chunk.push_back(event.chunk);
     direction.push_back(static_cast<int64_t>(event.direction));
     allocated_bytes.push_back(event.allocated_bytes);
+    operators.push_back(event.operators);
   }
 };
 template <class Visitor>
@@ -72,6 +75,13 @@ void visit_fields(Visitor& visit, OrderEvents& events) {
         events.direction,
         {"0: forward, 1: recompute, 2: backward, 3: between, 4: optimizer step", kCount});
   visit("allocated_bytes", events.allocated_bytes, {"on the device then, or 0: unknown", kBytes});
+  visit(
+      "operators",
+      events.operators,
+      {"of PyTorch and nodes of autograd that the thread began since its event before, also those "
+       "within others and those that ask for no work, without views and what is in a framework's "
+       "kernel",
+       kCount});
 }
 
 /// What was allocated on the device as a forward or backward of the last micro-batch began, and as

@@ -71,6 +71,7 @@ class LapTrace {
     begin_lap();
     add_part(forward, waits_.beside_forward_seconds);
     add_part(backward, waits_.beside_backward_seconds);
+    if (waits_.at_ends_of_micro_batches) wait_after(backward);
   }
 
   /// What comes after the micro-batch of `lap`, perhaps with others between.
@@ -126,9 +127,12 @@ class LapTrace {
     for (const std::size_t event : events) add(event);
     const double share = beside_seconds / static_cast<double>(issue_seconds_.size() - begin);
     for (std::size_t i = begin; i < issue_seconds_.size(); ++i) issue_seconds_[i] += share;
-    if (waits_.at_ends_of_parts && !events.empty()) {
-      add_event(events.back(), TraceEventKind::kHostWaitDevice, 0, waits_.seconds);
-    }
+    if (waits_.at_ends_of_parts) wait_after(events);
+  }
+
+  void wait_after(const Events& events) {
+    if (events.empty()) return;
+    add_event(events.back(), TraceEventKind::kHostWaitDevice, 0, waits_.seconds);
   }
 
   void add(std::size_t event) {
@@ -177,18 +181,23 @@ class LapTrace {
         seconds = std::max(0.0, seconds - records_.graphs.saved_seconds);
       }
     }
-    add_event(event, TraceEventKind::kLaunch, place->second, issue_seconds(*record, graph));
+    add_event(event, TraceEventKind::kLaunch, place->second, issue_seconds(event, *record, graph));
     of_event_.back().price = &*record;
     if (record->host_waits) add_event(event, TraceEventKind::kHostWaitStream, 0, waits_.seconds);
   }
 
-  /// The host issues all of a graph with its first kernel.
-  double issue_seconds(const RecordPrice& record, int64_t graph) {
-    const bool is_launched = graph != GraphLaunches::kNone && graph == last_graph_;
+  /// The host issues all of a graph with its first kernel, and none of its operators.
+  double issue_seconds(std::size_t event, const RecordPrice& record, int64_t graph) {
+    const bool is_in_graph = graph != GraphLaunches::kNone;
+    const bool is_launched = is_in_graph && graph == last_graph_;
     last_graph_ = graph;
     if (is_launched) return 0;
     return record.issue_seconds +
-           (graph == GraphLaunches::kNone ? 0 : records_.graphs.launch_seconds);
+           (is_in_graph ? records_.graphs.launch_seconds : dispatch_seconds(event));
+  }
+
+  double dispatch_seconds(std::size_t event) const {
+    return static_cast<double>(order_.events.operators[event]) * waits_.operator_seconds;
   }
 
   const StepOrder& order_;

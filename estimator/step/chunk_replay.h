@@ -29,7 +29,7 @@ void add(PartTime& sum, const PartTime& part, double times = 1);
 /// What one call of a record costs.
 struct RecordPrice {
   WorkPrice price;
-  double issue_seconds = 0;             ///< on the host
+  double issue_seconds = 0;             ///< on the host, without what it dispatches before
   std::optional<GroupKind> group = {};  ///< of a collective
   GroupKind axis_group = {};            ///< for the axis of which a collective counts
   bool is_message = false;              ///< else all members of the group begin it together
@@ -82,12 +82,14 @@ struct ChunkReplay {
   std::vector<MicroBatchWork> works = {};  ///< in the order of the host; if they are to be kept
 };
 
-/// When the host waits for the GPU.
+/// When the host waits for the GPU, and what it does between.
 struct HostWaits {
-  double seconds = 0;             ///< that it then needs until it goes on: see LaunchCost
-  bool at_ends_of_parts = false;  ///< it waits at the end of each forward and each backward
+  double seconds = 0;                     ///< that it then needs until it goes on: see LaunchCost
+  bool at_ends_of_parts = false;          ///< it waits at the end of each forward and each backward
+  bool at_ends_of_micro_batches = false;  ///< of each backward alone
   /// How long before the step's first micro-batch it has last waited; empty: not at all.
   std::optional<double> before_step = 0;
+  double operator_seconds = 0;  ///< that it takes for an operator or node, besides its kernels
   /// What it does besides its calls in a forward and in a backward, spread over them.
   double beside_forward_seconds = 0, beside_backward_seconds = 0;
 };

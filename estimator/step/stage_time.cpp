@@ -48,6 +48,12 @@ bool synchronizes_sends(const Plan& plan) {
          traits_of(plan.training.framework).synchronized_sends;
 }
 
+/// Whether the host waits for its GPU before each micro-batch: TorchTitan copies its tokens from
+/// memory that is not page-locked (train_step() in torchtitan/train.py of v0.2.2).
+bool waits_for_tokens(const Plan& plan) {
+  return plan.training.framework == Framework::kTorchtitan && plan.parallelism.pipeline == 1;
+}
+
 /// What the tensor ranks do with a message that came in parts.
 CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts) {
   CollectiveRecord gather = received;
@@ -124,7 +130,10 @@ int64_t units_of_chunk(const Plan& plan, int64_t stage, std::size_t chunk) {
 class StageSum {
  public:
   StageSum(const RankProfile& profile, const StageTarget& target)
-      : profile_(profile), target_(target), rates_(target.compute.rates()) {
+      : profile_(profile),
+        target_(target),
+        rates_(target.compute.rates()),
+        launch_(with_torch_of(target.plan.training.framework, rates_.launch())) {
     time_.chunks.resize(static_cast<std::size_t>(target.plan.parallelism.virtual_stages));
     time_.gathers_begin_with_step = gather_start(target.plan) != GatherStart::kAtFirstUse;
   }
@@ -143,7 +152,7 @@ class StageSum {
     if (kernel.name == kDispatchKernel || kernel.name == kCombineKernel)
       return add_dispatch(kernel);
     const OperatorPrice price = kernel_price(kernel, rates_, target_.compute);
-    const double issue = issue_seconds(kernel, rates_.launch(), target_.compute);
+    const double issue = issue_seconds(kernel, launch_, target_.compute);
     const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
     std::optional<RecordPrice>& record = records_.operators.emplace_back();
     const WorkPrice work = work_price(kernel, price.seconds);
@@ -214,7 +223,7 @@ class StageSum {
   /// GPU is idle until the next one has come.
   void use_in_sequence(RecordPrice& record, double calls) const {
     if (profile_.order) return;
-    const double idle = rates_.launch().wait_seconds + record.issue_seconds;
+    const double idle = launch_.wait_seconds + record.issue_seconds;
     record.price.seconds = calls * (record.price.seconds + (record.host_waits ? idle : 0));
     record.issue_seconds *= record.host_waits ? 0 : calls;
     record.host_waits = false;
@@ -223,13 +232,13 @@ class StageSum {
   /// When the host has read a value, the GPU is idle until the next call has come; under launch
   /// blocking it always is.
   void add_to_end(double seconds, double issue, bool reads_value, double calls) {
-    const double idle = reads_value && !is_blocking() ? rates_.launch().wait_seconds + issue : 0;
+    const double idle = reads_value && !is_blocking() ? launch_.wait_seconds + issue : 0;
     time_.step_end.compute_seconds += calls * (seconds + idle);
     issue_at_end(issue, calls);
   }
 
   void issue_at_end(double seconds, double calls) {
-    host_end_seconds_ += calls * (seconds + (is_blocking() ? rates_.launch().wait_seconds : 0));
+    host_end_seconds_ += calls * (seconds + (is_blocking() ? launch_.wait_seconds : 0));
   }
 
   WorkPrice price_of(const CollectiveRecord& record) const {
@@ -248,7 +257,7 @@ class StageSum {
   void add_call(const CollectiveRecord& record) {
     const CollectiveCall& call = record.call;
     const double calls = calls_per_part(record.count, record.direction, profile_);
-    const double issue = rates_.launch().host_seconds(record.direction);
+    const double issue = launch_.host_call_seconds;
     WorkPrice price = price_of(record);
     price.joules = joules_of(price, call.dtype, 0, rates_);
     add_energy(price, calls, record.direction);
@@ -301,18 +310,29 @@ class StageSum {
     if (!target_.plan.fully_sharded()) return;
     const auto units =
         static_cast<double>(units_of_chunk(target_.plan, profile_.coordinate.pipeline, chunk));
-    const std::map<std::string, double>& ranges = rates_.launch().host_ranges;
+    const std::map<std::string, double>& ranges = launch_.host_ranges;
     waits.beside_forward_seconds = units * ranges.at("FSDP::pre_forward");
-    waits.beside_backward_seconds = units * ranges.at("FSDP::post_backward_reshard");
+    waits.beside_backward_seconds = units * ranges.at("FSDP::pre_backward");
+  }
+
+  /// Of what is played with no chunk: what the host dispatches there.
+  void add_dispatches_at_end(const OrderEvents& events) {
+    for (std::size_t i = 0; i < events.kind.size(); ++i) {
+      if (is_of_chunk(static_cast<Direction>(events.direction[i]), events.chunk[i])) continue;
+      host_end_seconds_ += static_cast<double>(events.operators[i]) * launch_.host_operator_seconds;
+    }
   }
 
   void replay_chunks() {
     std::optional<StepOrder> made;
     const StepOrder& order = profile_.order ? *profile_.order : made.emplace(in_sequence(profile_));
-    records_.graphs = graph_launches(target_.plan, order, rates_.launch());
-    HostWaits waits{.seconds = rates_.launch().wait_seconds,
+    records_.graphs = graph_launches(target_.plan, order, launch_);
+    add_dispatches_at_end(order.events);
+    HostWaits waits{.seconds = launch_.wait_seconds,
                     .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan),
-                    .before_step = waits_before_step()};
+                    .at_ends_of_micro_batches = profile_.order && waits_for_tokens(target_.plan),
+                    .before_step = waits_before_step(),
+                    .operator_seconds = launch_.host_operator_seconds};
     for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
       add_hooks(c, waits);
       const ChunkReplay time =
@@ -406,6 +426,7 @@ class StageSum {
   const RankProfile& profile_;
   const StageTarget& target_;
   const GpuRates rates_;
+  const LaunchCost launch_;
   PricedRecords records_;
   UserBuffers buffers_;
   double device_update_seconds_ = 0;              ///< AdamW on the GPU

@@ -12,6 +12,7 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/profile/product_operators.h"
+#include "sim/tracking/views.h"
 
 namespace sim {
 namespace {
@@ -183,6 +184,7 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
   if (!op) throw std::logic_error("libtorch does not know the operator " + c10::toString(name));
   const c10::FunctionSchema& schema = op->schema();
   OperatorTraits traits{.name = schema.name(), .device = device};
+  traits.takes_host = !contains(kViews, traits.name);
   traits.moves_no_data = is_view(schema) || contains(kMoveNoData, traits.name);
   traits.counts_calls = contains(kCountCalls, traits.name) || contains(kUpdateACopy, traits.name);
   traits.is_kernel = !traits.moves_no_data && !traits.counts_calls && has_kernel(*op, device);
@@ -215,7 +217,8 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
 }
 
 OperatorTraits traits_of_kernel(std::string name, c10::DeviceType device) {
-  OperatorTraits traits{.name = std::move(name), .is_kernel = true, .device = device};
+  OperatorTraits traits{
+      .name = std::move(name), .takes_host = false, .is_kernel = true, .device = device};
   if (const estimator::Product* product = estimator::find_product(traits.name)) {
     traits.flops = flop_rule(product->kind);
     traits.first_operand = product->first_operand;

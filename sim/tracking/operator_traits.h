@@ -51,6 +51,7 @@ enum class RowRule {
 
 struct OperatorTraits {
   std::string name;            ///< without overload: "aten::mm"
+  bool takes_host = true;      ///< it counts for the host: no view, no framework's kernel
   bool moves_no_data = false;  ///< a view or an allocation: never counted
   bool is_kernel = false;      ///< it is counted, and the operators that it calls are not
   bool counts_calls = false;   ///< it is counted, and so are the operators that it calls

@@ -14,16 +14,18 @@ OrderLog::Part OrderLog::part_of(const Place& place) {
   return {place.direction != estimator::Direction::kForward, place.chunk};
 }
 
-void OrderLog::add(OrderKind kind, int64_t stream, int64_t item, const Place& place) {
+void OrderLog::add(
+    OrderKind kind, int64_t stream, int64_t item, const Place& place, int64_t operators) {
   events_.push_back({.kind = kind,
                      .stream = stream,
                      .item = item,
                      .allocated_bytes = allocated_bytes_,
+                     .operators = operators,
                      .place = place});
 }
 
-void OrderLog::operator_counted(int64_t item, const Place& place) {
-  add(OrderKind::kOperator, place.stream, item, place);
+void OrderLog::operator_counted(int64_t item, const Place& place, int64_t operators) {
+  add(OrderKind::kOperator, place.stream, item, place, operators);
 }
 
 /// Messages in both directions go at the same time.
@@ -35,11 +37,16 @@ int64_t OrderLog::stream_of(const CollectiveCall& call) {
   return place->second;
 }
 
-void OrderLog::collective_counted(int64_t item, const CollectiveCall& call, const Place& place) {
-  if (!call.asynchronous) return add(OrderKind::kCollective, place.stream, item, place);
+void OrderLog::collective_counted(int64_t item,
+                                  const CollectiveCall& call,
+                                  const Place& place,
+                                  int64_t operators) {
+  if (!call.asynchronous) {
+    return add(OrderKind::kCollective, place.stream, item, place, operators);
+  }
   const int64_t stream = stream_of(call);
   wait(stream, record(place.stream, place), place);
-  add(OrderKind::kCollective, stream, item, place);
+  add(OrderKind::kCollective, stream, item, place, operators);
   last_calls_[call.group] = record(stream, place);
 }
 
@@ -140,7 +147,8 @@ estimator::StepOrder OrderLog::order(const ModuleTree& modules) const {
                       .module = module->second,
                       .chunk = event.place.chunk,
                       .direction = event.place.direction,
-                      .allocated_bytes = event.allocated_bytes});
+                      .allocated_bytes = event.allocated_bytes,
+                      .operators = event.operators});
   }
   for (const auto& [part, memory] : memory_) {
     const auto& [is_backward, chunk] = part;

@@ -161,6 +161,7 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   const OperatorTraits* op = kernel != nullptr ? kernel : own;
   OperatorFrame& frame = thread.operators.push();
   frame.is_part_of_kernel = kernel != nullptr;
+  if (recording_ && own->takes_host && op->takes_host) ++thread.begun;
   frame.call.op = op;
   if (!recording_ || frame.is_part_of_kernel || op->moves_no_data) return;
   const Place place = place_of(thread);
@@ -201,7 +202,10 @@ bool RunTracker::count_if_work(OperatorFrame& frame, const at::RecordFunction& f
   }
   if (frame.call.bytes == 0) return false;
   const int64_t item = operators_.add(frame.call);
-  if (options_.keep_order) order_now().operator_counted(item, place_of(this_thread()));
+  if (options_.keep_order) {
+    ThreadPlaces& thread = this_thread();
+    order_now().operator_counted(item, place_of(thread), std::exchange(thread.begun, 0));
+  }
   return true;
 }
 
@@ -235,6 +239,7 @@ void RunTracker::node_started(const at::RecordFunction& node) {
   after_backward_.node_ran();
   ThreadPlaces& thread = this_thread();
   thread.ran_nodes = true;
+  if (recording_) ++thread.begun;
   Place place = place_of(thread);
   place.module = module_of_node(node, place);
   place.direction = Direction::kBackward;
@@ -256,13 +261,16 @@ void RunTracker::node_finished() {
 void RunTracker::collective_called(const estimator::CollectiveCall& call) {
   const std::lock_guard lock(mutex_);
   if (!recording_) return;
-  const Place place = place_of(this_thread());
+  ThreadPlaces& thread = this_thread();
+  const Place place = place_of(thread);
   const int64_t item = collectives_.add({.call = call,
                                          .phase = phase_,
                                          .direction = place.direction,
                                          .module = modules_.module(place.module).group,
                                          .chunk = place.chunk});
-  if (options_.keep_order) order_now().collective_counted(item, call, place);
+  if (options_.keep_order) {
+    order_now().collective_counted(item, call, place, std::exchange(thread.begun, 0));
+  }
 }
 
 int64_t RunTracker::end_of_last_call(estimator::GroupKind group) const {

@@ -80,6 +80,7 @@ struct ThreadPlaces {
   std::vector<Scope> scopes;
   ForwardNodes forward_nodes;
   bool ran_nodes = false;  ///< of autograd; between nodes it still belongs to backward
+  int64_t begun = 0;       ///< operators and nodes since its last event, while recording
   OperatorStack operators;
   std::vector<uint64_t> made_in_operators;  ///< blocks, since the outermost operator began
 };

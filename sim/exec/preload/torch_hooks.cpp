@@ -23,6 +23,7 @@
 #include "sim/exec/preload/shared_descriptors.h"
 #include "sim/exec/recorder_interface.h"
 #include "sim/exec/variables.h"
+#include "sim/tracking/views.h"
 
 namespace {
 
@@ -122,27 +123,6 @@ struct OperatorName {
   std::string name;
 };
 
-/// Always views: they move no data, take no memory and call nothing but such.
-constexpr std::string_view kViews[] = {"aten::alias",
-                                       "aten::as_strided",
-                                       "aten::chunk",
-                                       "aten::detach",
-                                       "aten::expand",
-                                       "aten::narrow",
-                                       "aten::permute",
-                                       "aten::select",
-                                       "aten::slice",
-                                       "aten::split",
-                                       "aten::split_with_sizes",
-                                       "aten::squeeze",
-                                       "aten::t",
-                                       "aten::transpose",
-                                       "aten::unbind",
-                                       "aten::unflatten",
-                                       "aten::unsqueeze",
-                                       "aten::view",
-                                       "aten::view_as"};
-
 /// The namespaces of all operators that torch itself does not observe. Other operators may be
 /// registered before libtorch_cpu.so is initialised (libtorch_nvshmem.so's are, in torch 2.9): to
 /// look for torch's function then would initialise it while its dispatcher is locked.
@@ -163,7 +143,8 @@ bool is_observed(const OperatorName& op) {
   if (!is_partly_observed(op.name)) return true;
   static auto* const observed = real<decltype(&is_observed)>("libtorch_cpu.so", IS_OBSERVED);
   if (!is_recorded) return observed(op);
-  return std::find(std::begin(kViews), std::end(kViews), op.name) == std::end(kViews) &&
+  return std::find(std::begin(sim::kViews), std::end(sim::kViews), op.name) ==
+             std::end(sim::kViews) &&
          observed(op);
 }
 

@@ -164,8 +164,8 @@ TEST(ChunkReplay, CountsWhatTheHostDoesBesideItsCalls) {
   EXPECT_NEAR(time.forward.total_seconds() + time.backward.total_seconds(), 8 + 3 + 7, kExact);
 }
 
-// The host is 1 s ahead of the GPU within a part, but not beyond its end.
-TEST(ChunkReplay, StartsEachPartWithAnIdleGpuWhereSendsSynchronize) {
+// The host is 1 s ahead of the GPU within a part, but not beyond its end, or that of a backward.
+TEST(ChunkReplay, StartsWithAnIdleGpuWhereTheHostWaitsForIt) {
   const auto seconds = [](const HostWaits& waits) {
     Order order;
     for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
@@ -178,6 +178,7 @@ TEST(ChunkReplay, StartsEachPartWithAnIdleGpuWhereSendsSynchronize) {
   };
   EXPECT_NEAR(seconds({.seconds = 0.5}), 8, kExact);
   EXPECT_NEAR(seconds({.seconds = 0.5, .at_ends_of_parts = true}), 2 * (4 + 0.5 + 1), kExact);
+  EXPECT_NEAR(seconds({.seconds = 0.5, .at_ends_of_micro_batches = true}), 8 + 0.5 + 1, kExact);
 }
 
 // In the steady state the host is far ahead of kernels that take twice as long as their issue.

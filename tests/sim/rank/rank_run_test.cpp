@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "estimator/hardware/hardware.h"
@@ -109,6 +110,20 @@ TEST(RankRun, TellsTheOrderOfOneMicroBatchOfAllThatItCounts) {
       execute(gpt_plan({{"model", {{"tie_embeddings", false}}},
                         {"parallelism", {{"zero_stage", 3}}},
                         {"training", {{"framework", "plain"}, {"dtype", "bf16"}}}})));
+}
+
+TEST(RankRun, CountsTheOperatorsThatTheHostBegins) {
+  const RankProfile profile = execute(gpt_plan({{"training", {{"framework", "plain"}}}}));
+  const auto& events = profile.order->events;
+  int64_t works = 0;
+  for (const int64_t kind : events.kind) {
+    works += kind == static_cast<int64_t>(estimator::OrderKind::kOperator);
+  }
+  // Each of them, what calls it and what makes its memory, but no views.
+  const int64_t begun =
+      std::accumulate(events.operators.begin(), events.operators.end(), int64_t{0});
+  EXPECT_GT(begun, 2 * works);
+  EXPECT_LT(begun, 8 * works);
 }
 
 /// The streams on which collectives of the group run.
