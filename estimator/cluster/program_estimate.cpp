@@ -76,15 +76,8 @@ void check_verdicts(const std::vector<RankProfile>& profiles) {
 
 /// The machines that the program was told it runs on.
 ClusterConfig cluster_of(const RankProfile& profile) {
-  const Gpu& gpu = *find_gpu(profile.device.gpu);
-  ClusterConfig cluster;
-  cluster.gpu = gpu.id;
-  cluster.gpus_per_node = profile.program->gpus_per_node;
-  cluster.nics_per_node = profile.program->gpus_per_node;
-  cluster.nodes = divide_up(profile.world_size, profile.program->gpus_per_node);
-  cluster.intra_link = gpu.default_intra_link;
-  cluster.inter_link = gpu.default_inter_link;
-  return cluster;
+  return usual_cluster(
+      *find_gpu(profile.device.gpu), profile.world_size, profile.program->gpus_per_node);
 }
 
 ProgramPlace place_of(const std::vector<RankProfile>& profiles,

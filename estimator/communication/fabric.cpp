@@ -51,6 +51,17 @@ const Gpu& gpu_of(const ClusterConfig& cluster) {
   return *gpu;
 }
 
+ClusterConfig usual_cluster(const Gpu& gpu, int64_t ranks, int64_t gpus_per_node) {
+  ClusterConfig cluster;
+  cluster.gpu = gpu.id;
+  cluster.gpus_per_node = gpus_per_node;
+  cluster.nics_per_node = gpus_per_node;
+  cluster.nodes = divide_up(ranks, gpus_per_node);
+  cluster.intra_link = gpu.default_intra_link;
+  cluster.inter_link = gpu.default_inter_link;
+  return cluster;
+}
+
 Fabric fabric_of(const ClusterConfig& cluster) {
   const Gpu& gpu = gpu_of(cluster);
   Fabric fabric;

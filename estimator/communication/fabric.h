@@ -69,6 +69,9 @@ struct Fabric {
 /// ones with the indices `from` and `to` of a group of this one span.
 Distance farthest_pair(const RankSpan& span, int64_t from, int64_t to, const Fabric& fabric);
 
+/// The usual machines of this GPU, as many as so many ranks need.
+ClusterConfig usual_cluster(const Gpu& gpu, int64_t ranks, int64_t gpus_per_node);
+
 /// The fabric of a resolved cluster. Reads the files of measured collectives that it names.
 /// Throws std::logic_error for a name that is not in the database, and UserError for a damaged
 /// file.

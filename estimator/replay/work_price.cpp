@@ -69,8 +69,10 @@ double memory_bytes_of(const CollectiveCall& call) {
 
 class PriceList {
  public:
-  PriceList(const RankProfile& profile, const GpuRates& rates, const Fabric& fabric)
-      : program_(*profile.program), rates_(rates), fabric_(fabric) {}
+  PriceList(const std::vector<CommunicatorRecord>& communicators,
+            const GpuRates& rates,
+            const Fabric& fabric)
+      : communicators_(communicators), rates_(rates), fabric_(fabric) {}
 
   WorkPrice price(const TraceWork& work) const {
     WorkPrice price = price_alone(work);
@@ -328,7 +330,7 @@ class PriceList {
   }
 
   const CommunicatorRecord& communicator(const TraceWork& work) const {
-    return program_.communicators.at(static_cast<std::size_t>(work.communicator));
+    return communicators_.at(static_cast<std::size_t>(work.communicator));
   }
 
   /// Sends and receives go at the same time. More than a send to each neighbour is an all-to-all.
@@ -377,7 +379,7 @@ class PriceList {
             .nic = std::min(1.0, std::max(uses[0].nic, uses[1].nic))};
   }
 
-  const ProgramRecord& program_;
+  const std::vector<CommunicatorRecord>& communicators_;
   const GpuRates& rates_;
   const Fabric& fabric_;
 };
@@ -429,10 +431,17 @@ WorkPrice collective_price(const CollectiveCall& call,
           .source = time.source};
 }
 
+WorkPrice work_price(const TraceWork& work,
+                     const std::vector<CommunicatorRecord>& communicators,
+                     const GpuRates& rates,
+                     const Fabric& fabric) {
+  return PriceList(communicators, rates, fabric).price(work);
+}
+
 std::vector<WorkPrice> work_prices(const RankProfile& profile,
                                    const GpuRates& rates,
                                    const Fabric& fabric) {
-  const PriceList list(profile, rates, fabric);
+  const PriceList list(profile.program->communicators, rates, fabric);
   std::vector<WorkPrice> prices;
   for (const TraceWork& work : profile.trace->works) prices.push_back(list.price(work));
   return prices;

@@ -74,7 +74,7 @@ double joules_of(const WorkPrice& price,
 /// The share of the memory's bandwidth that a work needs which moves `bytes` in `seconds`.
 double share_of_memory(double bytes, double seconds, const GpuRates& rates);
 
-/// The price of every work of the rank's trace, in their order.
+/// The price of a work.
 ///   products    FLOPs over the rate of their shape and type, or their matrices (of a convolution:
 ///               its tensors) over the memory's rate, if that takes longer. Float8 has a rate for
 ///               each way of scaling; TF32, FP64 and INT8 reach the share of their own peak that
@@ -92,7 +92,14 @@ double share_of_memory(double bytes, double seconds, const GpuRates& rates);
 ///
 /// A kernel occupies as many multiprocessors as its threads fill, a product as its tiles do, and
 /// NCCL one for each channel. Kernels that are bound by arithmetic take rates.slowdown() times as
-/// long. `profile` must have a trace and a program.
+/// long. `communicators` are those of the program; the work tells its place among them.
+WorkPrice work_price(const TraceWork& work,
+                     const std::vector<CommunicatorRecord>& communicators,
+                     const GpuRates& rates,
+                     const Fabric& fabric);
+
+/// The prices of all works of the rank's trace, in their order. `profile` must have a trace and a
+/// program.
 std::vector<WorkPrice> work_prices(const RankProfile& profile,
                                    const GpuRates& rates,
                                    const Fabric& fabric);
