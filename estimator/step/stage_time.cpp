@@ -178,7 +178,7 @@ class StageSum {
                       expert_dispatch_seconds(call, target_.fabric, kernel.name == kCombineKernel),
                   .work_class = WorkClass::kCommunication,
                   .occupancy = {.multiprocessors = share}},
-        .issue_seconds = rates_.launch().host_seconds(kernel.direction),
+        .issue_seconds = launch_.host_call_seconds,
         .group = GroupKind::kExpertModel,
         .axis_group = axis_group(GroupKind::kExpertModel, target_.plan.parallelism)});
     use_in_sequence(record, calls_per_part(kernel.count, kernel.direction, profile_));
