@@ -7,23 +7,23 @@
 namespace estimator {
 namespace {
 
-using Layers = std::vector<int64_t>;
+using DealtLayers = std::vector<int64_t>;
 
 // 34 of 4: nine for the first two, of which the first has the embedding.
 TEST(DealtLayers, CountEmbeddingAndHeadAsALayerEach) {
-  EXPECT_EQ(dealt_layers({.layers = 32, .pieces = 4}), (Layers{8, 9, 8, 7}));
+  EXPECT_EQ(dealt_layers({.layers = 32, .pieces = 4}), (DealtLayers{8, 9, 8, 7}));
   EXPECT_EQ(dealt_layers({.layers = 126, .pieces = 16}),
-            (Layers{7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7}));
+            (DealtLayers{7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7}));
 }
 
 TEST(DealtLayers, CountTheEndsAsTheJobSays) {
   EXPECT_EQ(dealt_layers({.layers = 32, .pieces = 4, .first_counts = 0, .last_counts = 4}),
-            (Layers{9, 9, 9, 5}));
+            (DealtLayers{9, 9, 9, 5}));
 }
 
 TEST(DealtLayers, AreNoneWhereAnEndCountsMoreThanAPieceHas) {
-  EXPECT_EQ(dealt_layers({.layers = 6, .pieces = 4, .last_counts = 3}), Layers{});
-  EXPECT_EQ(dealt_layers({.layers = 1, .pieces = 4}), Layers{});
+  EXPECT_EQ(dealt_layers({.layers = 6, .pieces = 4, .last_counts = 3}), DealtLayers{});
+  EXPECT_EQ(dealt_layers({.layers = 1, .pieces = 4}), DealtLayers{});
 }
 
 TEST(DealtLayers, AreTheDefaultOfTorchtitansStages) {
@@ -33,9 +33,9 @@ TEST(DealtLayers, AreTheDefaultOfTorchtitansStages) {
     "parallelism": {"pipeline": 4, "zero_stage": 2},
     "training": {"framework": "torchtitan", "dtype": "bf16", "micro_batch_size": 1,
                  "global_batch_size": 16}})");
-  EXPECT_EQ(resolve_plan(tree, {}).layers_of_virtual_stages(), (Layers{8, 9, 8, 7}));
+  EXPECT_EQ(resolve_plan(tree, {}).layers_of_virtual_stages(), (DealtLayers{8, 9, 8, 7}));
   tree["parallelism"]["layers_per_stage"] = {8, 8, 8, 8};
-  EXPECT_EQ(resolve_plan(tree, {}).layers_of_virtual_stages(), (Layers{8, 8, 8, 8}));
+  EXPECT_EQ(resolve_plan(tree, {}).layers_of_virtual_stages(), (DealtLayers{8, 8, 8, 8}));
 }
 
 }  // namespace
