@@ -151,6 +151,21 @@ void visit_fields(Visitor& visit, AbsentAnswerRecord& answer) {
   visit("count", answer.count, {"how often", kCount});
 }
 
+/// A kernel for which the program chose one of several ways by the times that the device takes,
+/// which are computed.
+struct TunedRecord {
+  std::string name;
+  std::string choice;
+  int64_t tried = 0;
+  bool operator==(const TunedRecord&) const = default;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, TunedRecord& tuned) {
+  visit("name", tuned.name, "of the kernel or operator");
+  visit("choice", tuned.choice, "what was chosen, as the tuner writes it");
+  visit("tried", tuned.tried, {"of how many", kCount});
+}
+
 /// A further device that the program used; the profile's memory is that of device_index alone.
 struct OtherDevice {
   int64_t index = 0;
@@ -198,6 +213,8 @@ struct ProgramRecord {
   std::vector<InventedRead> invented_reads;
   std::vector<AssumedRecord> assumed;
   std::vector<AbsentAnswerRecord> absent_answers;
+  bool has_timed_events = false;  ///< whose times it may have asked for
+  std::vector<TunedRecord> tuned;
   std::vector<std::string> unanswered;
 };
 template <class Visitor>
@@ -257,6 +274,10 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
   visit("absent_answers",
         program.absent_answers,
         "what was assumed of ranks that were not run, of values that the host knows");
+  visit("has_timed_events",
+        program.has_timed_events,
+        "it recorded events of which it may ask how long the device took between them");
+  visit("tuned", program.tuned, "what the program chose by computed times of the device");
   visit("unanswered",
         program.unanswered,
         "values that the program asked for and that cannot be invented");

@@ -157,6 +157,11 @@ std::vector<estimator::CommunicatorRecord> CollectiveLog::records(const Counts& 
   return records;
 }
 
+estimator::CommunicatorRecord CollectiveLog::communicator(int number) const {
+  const std::lock_guard lock(mutex_);
+  return communicators_.at(number);
+}
+
 int64_t CollectiveLog::place_of(int64_t communicator) const {
   const std::lock_guard lock(mutex_);
   const auto found = communicators_.find(static_cast<int>(communicator));

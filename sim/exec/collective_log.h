@@ -64,6 +64,8 @@ class CollectiveLog {
 
   /// Of all calls, those of `iteration` counted apart.
   std::vector<estimator::CommunicatorRecord> records(const Counts& iteration) const;
+  /// Without its calls.
+  estimator::CommunicatorRecord communicator(int number) const;
   /// Where the communicator with this number stands among the records.
   int64_t place_of(int64_t communicator) const;
 

@@ -163,8 +163,16 @@ void onerank_exec_attention_starts(const int64_t* sizes, const char* dtype) {
   if (recorder != nullptr) recorder->attention_started(sim::flex_attention(sizes), dtype);
 }
 
-void onerank_exec_attention_ends() {
-  if (recorder != nullptr) recorder->attention_finished();
+void onerank_exec_product_starts(const int64_t* numbers) {
+  if (recorder != nullptr) recorder->product_started(sim::told_product(numbers));
+}
+
+void onerank_exec_work_ends() {
+  if (recorder != nullptr) recorder->work_finished();
+}
+
+void onerank_exec_tuned(const char* name, const char* choice, int64_t tried) {
+  if (recorder != nullptr) recorder->tuned({.name = name, .choice = choice, .tried = tried});
 }
 
 int onerank_exec_read_known(uint64_t address, int64_t bytes, void* values) {

@@ -16,7 +16,10 @@ namespace sim {
 /// A kernel that an operator launched, before it is known what the operator did.
 struct TracedLaunch {
   std::size_t event = 0;
-  int64_t forgotten = 0;  ///< how often the trace had forgotten its events before this one
+  int stream = 0;
+  /// How often the trace had forgotten its events before this one; -1: it is not recorded.
+  int64_t forgotten = 0;
+  uint32_t call = 0;      ///< its number for profilers; see DeviceTrace
   uint64_t captured = 0;  ///< number of the work in a graph, which has no event yet; 0: none
   std::string name;
   uint64_t threads = 0;

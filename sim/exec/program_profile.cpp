@@ -155,6 +155,8 @@ ProgramRecord ProgramRecorder::program_record(const RecordedIteration::Result& r
   record.unanswered = unanswered_;
   record.assumed = assumptions_.records();
   record.absent_answers = absent_answers();
+  record.has_timed_events = trace_.is_clocked();
+  record.tuned = tuned_;
   for (const auto& [key, count] : invented_reads_) {
     const auto& [reader, phase, bytes] = key;
     record.invented_reads.push_back({reader, phase, bytes, count});

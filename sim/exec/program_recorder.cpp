@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <string_view>
 #include <utility>
 
+#include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "sim/exec/barriers.h"
@@ -18,6 +20,8 @@
 #include "sim/exec/program_device.h"
 #include "sim/exec/python.h"
 #include "sim/exec/running_operators.h"
+#include "sim/virtual_gpu/cupti/cupti_control.h"
+#include "sim/virtual_gpu/find_control.h"
 
 namespace sim {
 namespace {
@@ -80,7 +84,11 @@ ProgramRecorder::ProgramRecorder(ExecSettings settings, const std::filesystem::p
                 .read_integers =
                     [this](const at::Tensor& tensor) { return known_integers(tensor, gpu_); }}),
       memory_(tracker_, [this](const AllocatorFollower::Entry& entry) { memory_changes(entry); }),
-      trace_(tracker_),
+      trace_(tracker_,
+             {.gpu = settings_.device.gpu,
+              .world_size = launched_rank(settings_).world_size,
+              .gpus_per_node = settings_.gpus_per_node,
+              .communicator = [this](int number) { return collectives_.communicator(number); }}),
       assumptions_(settings_.assumed),
       phases_(std::chrono::steady_clock::now()),
       rank_(launched_rank(settings_)) {
@@ -132,6 +140,18 @@ void ProgramRecorder::watch_gpu() {
   gpu_.set_event_sink([](const onerank_virtual_gpu_event* event,
                          void* self) { static_cast<ProgramRecorder*>(self)->device_event(*event); },
                       this);
+  gpu_.set_timer(
+      [](uint64_t start, uint64_t end, void* self) {
+        return static_cast<ProgramRecorder*>(self)
+            ->trace_.seconds_between(start, end)
+            .value_or(std::numeric_limits<double>::quiet_NaN());
+      },
+      this);
+  const auto set_profiler = ONERANK_FIND_CONTROL(onerank_cupti_set_host);
+  if (set_profiler != nullptr) {
+    set_profiler([](void* self) { static_cast<ProgramRecorder*>(self)->trace_.start_clock(); },
+                 this);
+  }
   // What PyTorch's own kernels read and write is known from their operator.
   gpu_.ask_for_arguments([](void*) { return RunningOperators::own_kernels_run() ? 0 : 1; },
                          nullptr);
@@ -354,10 +374,19 @@ void ProgramRecorder::kernel_reads(std::span<const uint64_t> addresses) {
 }
 
 void ProgramRecorder::attention_started(const FlexAttention& attention, const std::string& dtype) {
-  trace_.attention_starts(flex_attention_work(attention, dtype));
+  trace_.work_starts(flex_attention_work(attention, dtype));
 }
 
-void ProgramRecorder::attention_finished() { trace_.attention_ends(); }
+void ProgramRecorder::product_started(const onerank_virtual_gpu_product& product) {
+  trace_.work_starts(product_work(product));
+}
+
+void ProgramRecorder::work_finished() { trace_.work_ends(); }
+
+void ProgramRecorder::tuned(const estimator::TunedRecord& tuned) {
+  const std::lock_guard lock(mutex_);
+  if (!estimator::contains(tuned_, tuned)) tuned_.push_back(tuned);
+}
 
 bool ProgramRecorder::read_known(uint64_t address, int64_t bytes, void* values) const {
   return gpu_ &&

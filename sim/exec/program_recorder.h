@@ -79,7 +79,9 @@ class ProgramRecorder {
   void tensor_lies(uint64_t address, int64_t bytes);
   static void kernel_reads(std::span<const uint64_t> addresses);
   void attention_started(const FlexAttention& attention, const std::string& dtype);
-  void attention_finished();
+  void product_started(const onerank_virtual_gpu_product& product);
+  void work_finished();
+  void tuned(const estimator::TunedRecord& tuned);
   bool read_known(uint64_t address, int64_t bytes, void* values) const;
   void tensor_holds(uint64_t address, int64_t bytes, const void* values);
   void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
@@ -197,6 +199,7 @@ class ProgramRecorder {
   bool finished_ = false;
   std::map<ReadKey, int64_t> invented_reads_;
   std::vector<std::string> unanswered_;
+  std::vector<estimator::TunedRecord> tuned_;
 };
 
 }  // namespace sim

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "sim/exec/launched_kernels.h"
 #include "sim/tracking/attribution.h"
 
 namespace sim {

@@ -64,7 +64,14 @@ void onerank_exec_kernel_loops(const int64_t* lengths, int64_t count);
 /// `sizes` are those of sim::FlexAttention in its order; `dtype` is c10's name of the queries'
 /// type.
 void onerank_exec_attention_starts(const int64_t* sizes, const char* dtype);
-void onerank_exec_attention_ends();
+/// Until it ends, what this thread launches computes this product, as torch.compile's templates for
+/// products do. `numbers` are those of onerank_virtual_gpu_product: m, n, k, batch, type,
+/// uses_tf32, convolution, channels_in, channels_out, window, inputs, outputs; row-major.
+void onerank_exec_product_starts(const int64_t* numbers);
+/// What attention_starts() or product_starts() began.
+void onerank_exec_work_ends();
+/// The program has chosen `choice` for the kernel `name` by times of the device, out of `tried`.
+void onerank_exec_tuned(const char* name, const char* choice, int64_t tried);
 /// Copies memory of the device to `values`, and gives 0 if it is not known what is there.
 int onerank_exec_read_known(uint64_t address, int64_t bytes, void* values);
 /// From now on memory of the device is known to hold these values.

@@ -22,8 +22,7 @@ using estimator::WorkKind;
 
 /// On this thread, outermost first.
 thread_local std::vector<TracedOperator> traced_operators;
-/// Operators and nodes that this thread began since its last event, in iterations that are
-/// recorded.
+/// Operators and nodes that this thread began since its last event, while events are followed.
 thread_local int64_t begun_operators = 0;
 /// This thread launches a CUDA graph, whose works the host asks for at once.
 thread_local bool is_launching_graph = false;
@@ -32,9 +31,15 @@ thread_local bool has_launched_graph = false;
 /// Where the program was when it captured the work that this thread launches; null: nowhere.
 thread_local const Place* captured_here = nullptr;
 /// What this thread's kernels are, if Python has told it.
-thread_local std::optional<TraceWork> told_attention;
+thread_local std::optional<TraceWork> told_work;
 /// This thread is inside the stub of NCCL.
 thread_local bool is_answering = false;
+
+/// Whether the kernel with this name is one of those of which Python has told.
+bool is_told(std::string_view name) {
+  constexpr std::string_view kCompiled = "triton_";
+  return told_work && name.starts_with(kCompiled);
+}
 
 }  // namespace
 
@@ -57,7 +62,7 @@ void TraceRecorder::forget() {
 }
 
 void TraceRecorder::operator_started(const at::RecordFunction& function, const OperatorTraits& op) {
-  if (recording_) ++begun_operators;
+  if (follows()) ++begun_operators;
   traced_operators.push_back({.call = {.op = &op}});
   if (describes_operators() && !op.moves_no_data) {
     measure_inputs(function.inputs(), traced_operators.back().call, tracker_.read_integers());
@@ -68,13 +73,15 @@ void TraceRecorder::operator_started(const at::RecordFunction& function, const O
 
 void TraceRecorder::range_started(std::string_view name) {
   constexpr std::string_view kFullyShard = "FSDP::";
-  if (!recording_ || !name.starts_with(kFullyShard)) return;
+  if (!follows() || !name.starts_with(kFullyShard)) return;
+  const std::string_view kind = name.substr(0, name.find(' '));  // behind it is the module's name
   const std::lock_guard lock(mutex_);
-  traced_.range_started(name.substr(0, name.find(' ')));  // behind it stands the module's name
+  if (recording_) traced_.range_started(kind);
+  if (clock_) clock_->range_started(std::string(kind));
 }
 
 void TraceRecorder::node_started() {
-  if (recording_) ++begun_operators;
+  if (follows()) ++begun_operators;
 }
 
 void TraceRecorder::operator_finished(const at::RecordFunction& function) {
@@ -89,32 +96,38 @@ void TraceRecorder::operator_finished(const at::RecordFunction& function) {
     const TracedLaunch& launch = running.launches[i];
     if (launch.captured != 0) {
       captured_[launch.captured].work = works[i];
-    } else if (launch.forgotten == traced_.forgotten()) {
-      traced_.is_work(launch.event, works[i]);
+      continue;
     }
+    if (clock_) clock_->runs(works[i], launch.stream, launch.call);
+    if (launch.forgotten == traced_.forgotten()) traced_.is_work(launch.event, works[i]);
   }
 }
 
-/// `is_issued`: the host had to do something for it.
-TracedEvent& TraceRecorder::add(TraceEventKind kind, int stream, bool is_issued) {
+TracedEvent TraceRecorder::event_here(TraceEventKind kind, int stream, int64_t item) const {
   TracedEvent event{.kind = kind,
                     .stream = stream,
+                    .item = item,
                     .place = tracker_.place_here(),
                     .operators = std::exchange(begun_operators, 0)};
-  const bool is_asked =
-      is_issued && !(is_launching_graph && std::exchange(has_launched_graph, true));
-  if (is_asked) event.issue = HostIssue::kCall;
   if (captured_here != nullptr) event.place = *captured_here;
-  return traced_.add(event);
+  return event;
 }
 
-/// What it is comes later.
-void TraceRecorder::add_launch_without_work(int stream) {
-  add(TraceEventKind::kLaunch, stream, true).item = -1;
+void TraceRecorder::add(const TracedEvent& event) {
+  if (clock_) clock_->issued(event, !traced_operators.empty());
+  if (recording_) traced_.add(event);
+}
+
+TracedEvent TraceRecorder::launch_here(int stream, int64_t item) const {
+  TracedEvent event = event_here(TraceEventKind::kLaunch, stream, item);
+  const bool is_asked = !is_launching_graph || !std::exchange(has_launched_graph, true);
+  if (is_asked) event.issue = HostIssue::kCall;
+  return event;
 }
 
 void TraceRecorder::add_work(const TraceWork& work, int stream) {
-  add(TraceEventKind::kLaunch, stream, true).item = traced_.number_of(work);
+  add(launch_here(stream, recording_ ? traced_.number_of(work) : -1));
+  if (clock_) clock_->runs(work, stream, clock_->called(work.kind));
 }
 
 const std::string& TraceRecorder::kernel_name(const char* mangled) {
@@ -161,27 +174,32 @@ void TraceRecorder::backward_is_differentiated() {
 void TraceRecorder::host_updated(int64_t bytes, bool is_fused) {
   if (!recording_) return;
   const std::lock_guard lock(mutex_);
-  TracedEvent& event = add(TraceEventKind::kHostUpdates, -1, false);
-  event.item = bytes;
+  TracedEvent event = event_here(TraceEventKind::kHostUpdates, -1, bytes);
   event.issue = is_fused ? HostIssue::kFusedUpdate : HostIssue::kUnfusedUpdate;
+  add(event);
 }
 
-void TraceRecorder::attention_starts(TraceWork work) { told_attention = std::move(work); }
+void TraceRecorder::work_starts(TraceWork work) { told_work = std::move(work); }
 
-void TraceRecorder::attention_ends() { told_attention.reset(); }
+void TraceRecorder::work_ends() { told_work.reset(); }
 
 /// Whether what the kernel does follows from the operator that launched it.
 bool TraceRecorder::is_of_operator(const onerank_virtual_gpu_event& event) {
-  if (told_attention || traced_operators.empty() || event.name == nullptr) return false;
+  if (traced_operators.empty() || event.name == nullptr) return false;
   const std::string& name = kernel_name(event.name);
-  return !is_signal(name) && !is_pause(name);
+  return !is_told(name) && !is_signal(name) && !is_pause(name);
 }
 
 void TraceRecorder::add_kernel(const onerank_virtual_gpu_event& event) {
   if (is_of_operator(event)) {
     traced_operators.back().launches.push_back(
-        {traced_.size(), traced_.forgotten(), 0, kernel_name(event.name), event.threads});
-    return add_launch_without_work(event.stream);
+        {.event = traced_.size(),
+         .stream = event.stream,
+         .forgotten = recording_ ? traced_.forgotten() : -1,
+         .call = clock_ ? clock_->called(WorkKind::kKernel) : 0,
+         .name = kernel_name(event.name),
+         .threads = event.threads});
+    return add(launch_here(event.stream, -1));  // what it is comes later
   }
   const auto captured = captured_.find(event.captured);
   const bool is_described = captured != captured_.end() && captured->second.work;
@@ -194,9 +212,9 @@ TraceWork TraceRecorder::described(const onerank_virtual_gpu_event& event) {
   if (is_signal(name)) return {.kind = WorkKind::kSignal, .name = name, .threads = threads};
   if (is_pause(name)) return {.kind = WorkKind::kKernel, .name = name, .threads = threads};
   TraceWork work = arguments_.work_of(event, name);
-  if (!told_attention) return work;
-  TraceWork told = *told_attention;
-  told.name = std::move(work.name);
+  if (!is_told(name)) return work;
+  TraceWork told = *told_work;
+  if (told.kind == WorkKind::kKernel) told.name = std::move(work.name);
   told.bytes = work.bytes;
   told.threads = work.threads;
   return told;
@@ -215,8 +233,10 @@ void TraceRecorder::add_captured(const onerank_virtual_gpu_event& event) {
   TracedOperator& running = traced_operators.back();
   if (event.product != nullptr || event.attention != nullptr) running.multiplied = true;
   if (event.name == nullptr) return;
-  running.launches.push_back(
-      {0, traced_.forgotten(), event.captured, kernel_name(event.name), event.threads});
+  running.launches.push_back({.stream = event.stream,
+                              .captured = event.captured,
+                              .name = kernel_name(event.name),
+                              .threads = event.threads});
 }
 
 /// The host waits for a copy of more than 64 KiB out of its pageable memory (CUDA Programming
@@ -228,7 +248,7 @@ void TraceRecorder::add_copy(const onerank_virtual_gpu_event& event) {
   add_work(work, event.stream);
   const bool waits = work.is_pageable && work.name == estimator::kHostToDevice &&
                      event.bytes > kLargestWithoutWait;
-  if (waits) add(TraceEventKind::kHostWaitStream, event.stream, false);
+  if (waits) add(event_here(TraceEventKind::kHostWaitStream, event.stream, 0));
 }
 
 void TraceRecorder::add_product(const onerank_virtual_gpu_event& event) {
@@ -243,13 +263,13 @@ void TraceRecorder::add_product(const onerank_virtual_gpu_event& event) {
 
 void TraceRecorder::add_host_wait(const onerank_virtual_gpu_event& event) {
   if (event.record != 0) {
-    add(TraceEventKind::kHostWaitRecord, -1, false).item = static_cast<int64_t>(event.record);
-    return;
+    const auto record = static_cast<int64_t>(event.record);
+    return add(event_here(TraceEventKind::kHostWaitRecord, -1, record));
   }
   const bool is_for_all = event.stream < 0;
-  add(is_for_all ? TraceEventKind::kHostWaitDevice : TraceEventKind::kHostWaitStream,
-      event.stream,
-      false);
+  add(event_here(is_for_all ? TraceEventKind::kHostWaitDevice : TraceEventKind::kHostWaitStream,
+                 event.stream,
+                 0));
 }
 
 void TraceRecorder::follow_graphs(const onerank_virtual_gpu_event& event) {
@@ -272,7 +292,8 @@ void TraceRecorder::device_event(const onerank_virtual_gpu_event& event) {
   follow_graphs(event);
   if (event.kind == ONERANK_VIRTUAL_GPU_CAPTURED_WORK) return add_captured(event);
   if (event.kind == ONERANK_VIRTUAL_GPU_RECORD) last_record_ = static_cast<int64_t>(event.record);
-  if (!recording_) return;
+  if (event.is_timed != 0) begin_clock();
+  if (!follows()) return;
   const auto captured = captured_.find(event.captured);
   if (captured != captured_.end()) {
     if (captured->second.is_of_nccl) return;
@@ -296,11 +317,11 @@ void TraceRecorder::add_event(const onerank_virtual_gpu_event& event) {
           {.kind = WorkKind::kFill, .name = "fill", .bytes = static_cast<int64_t>(event.bytes)},
           event.stream);
     case ONERANK_VIRTUAL_GPU_RECORD:
-      add(TraceEventKind::kRecord, event.stream, false).item = record;
+      add(event_here(TraceEventKind::kRecord, event.stream, record));
+      if (clock_) clock_->record(event.stream, event.record, event.is_timed != 0);
       return;
     case ONERANK_VIRTUAL_GPU_STREAM_WAIT:
-      add(TraceEventKind::kStreamWait, event.stream, false).item = record;
-      return;
+      return add(event_here(TraceEventKind::kStreamWait, event.stream, record));
     case ONERANK_VIRTUAL_GPU_HOST_WAIT:
       return add_host_wait(event);
     case ONERANK_VIRTUAL_GPU_MARK:
@@ -315,14 +336,31 @@ void TraceRecorder::add_event(const onerank_virtual_gpu_event& event) {
   }
 }
 
+void TraceRecorder::start_clock() {
+  const std::lock_guard lock(mutex_);
+  begin_clock();
+}
+
+void TraceRecorder::begin_clock() {
+  if (clock_ || device_.gpu.empty()) return;
+  clock_.emplace(device_);
+  clocked_ = true;
+}
+
+std::optional<double> TraceRecorder::seconds_between(uint64_t start, uint64_t end) const {
+  const std::lock_guard lock(mutex_);
+  return clock_ ? clock_->seconds_between(start, end) : std::nullopt;
+}
+
 void TraceRecorder::nccl_called(const onerank_nccl_call& call, int stream, uint64_t mark) {
   is_answering = true;
-  if (!recording_ && mark == 0) return;
+  if (!follows() && mark == 0) return;
   const TraceWork work = nccl_work(call);
   const std::lock_guard lock(mutex_);
   if (mark != 0) return capture_call(call, work, mark);
   if (call.group == 0) return add_work(work, stream);
-  if (traced_.add_to_group(call, work)) add_launch_without_work(stream);
+  if (recording_ && traced_.add_to_group(call, work)) traced_.add(launch_here(stream, -1));
+  if (clock_) clock_->calls(call, work, stream);
 }
 
 void TraceRecorder::capture_call(const onerank_nccl_call& call,

@@ -14,12 +14,14 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "comm_stub/nccl/nccl_control.h"
 #include "estimator/profile/trace.h"
 #include "sim/exec/kernel_arguments.h"
 #include "sim/exec/nccl_group.h"
+#include "sim/exec/program_clock.h"
 #include "sim/exec/traced_iteration.h"
 #include "sim/tracking/operator_call.h"
 #include "sim/tracking/run_tracker.h"
@@ -34,10 +36,15 @@ namespace sim {
 /// tell (shapes, FLOPs, bytes) is known when it ends, and is divided among its kernels by their
 /// threads; FLOPs go to the kernel that multiplies. What a CUDA graph launches belongs to the
 /// operators that ran while it was captured.
+///
+/// From the first event on whose time the program can ask for, what it asks of its device is also
+/// told to a clock, at all times.
 class TraceRecorder {
  public:
-  /// `tracker` knows where threads are in the program, and the blocks of memory.
-  explicit TraceRecorder(RunTracker& tracker) : tracker_(tracker), arguments_(tracker) {}
+  /// `tracker` knows where threads are in the program, and the blocks of memory. The clock is that
+  /// of `device`.
+  TraceRecorder(RunTracker& tracker, ClockedDevice device)
+      : tracker_(tracker), device_(std::move(device)), arguments_(tracker) {}
 
   /// Begins the trace of `iteration`, and ends it. Between them it may be stopped and started again
   /// (a program with several optimizers steps them one after the other).
@@ -50,9 +57,10 @@ class TraceRecorder {
   void tensor_lies(uint64_t address, int64_t bytes);
   void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
 
-  /// What this thread launches between these two is `work`, but for its name, threads and bytes.
-  static void attention_starts(estimator::TraceWork work);
-  static void attention_ends();
+  /// What kernels of torch.compile do that this thread launches between these two is `work`, but
+  /// for its name, threads and bytes.
+  static void work_starts(estimator::TraceWork work);
+  static void work_ends();
 
   /// The outermost module at `model` is called to train on a tensor of so many integers.
   void model_reads(uint64_t model, int64_t integers);
@@ -80,6 +88,12 @@ class TraceRecorder {
   void nccl_called(const onerank_nccl_call& call, int stream, uint64_t mark);
   void nccl_answered();
 
+  /// Somebody asks how long the device takes. The clock runs from now on, if there is one.
+  void start_clock();
+  bool is_clocked() const { return clocked_; }
+  /// As of DeviceClock.
+  std::optional<double> seconds_between(uint64_t start, uint64_t end) const;
+
   /// The devices that ran products and attention in the recorded iteration.
   std::vector<int64_t> product_devices() const;
 
@@ -95,8 +109,9 @@ class TraceRecorder {
     Place place;
   };
 
-  TracedEvent& add(estimator::TraceEventKind kind, int stream, bool is_issued);
-  void add_launch_without_work(int stream);
+  TracedEvent event_here(estimator::TraceEventKind kind, int stream, int64_t item) const;
+  TracedEvent launch_here(int stream, int64_t item) const;
+  void add(const TracedEvent& event);
   bool is_of_operator(const onerank_virtual_gpu_event& event);
   void add_work(const estimator::TraceWork& work, int stream);
   void add_kernel(const onerank_virtual_gpu_event& event);
@@ -109,15 +124,20 @@ class TraceRecorder {
   void add_event(const onerank_virtual_gpu_event& event);
   void follow_graphs(const onerank_virtual_gpu_event& event);
   estimator::TraceWork described(const onerank_virtual_gpu_event& event);
-  bool describes_operators() const { return recording_ || capturing_; }
+  bool follows() const { return recording_ || clocked_; }
+  void begin_clock();
+  bool describes_operators() const { return follows() || capturing_; }
   const std::string& kernel_name(const char* mangled);
 
   RunTracker& tracker_;
   std::atomic<bool> recording_ = false;
   std::atomic<bool> capturing_ = false;
+  std::atomic<bool> clocked_ = false;
+  const ClockedDevice device_;
   mutable std::mutex mutex_;  // of all below
   int64_t last_record_ = 0;   // that was seen
   TracedIteration traced_;
+  std::optional<ProgramClock> clock_;
   KernelArguments arguments_;
   std::unordered_map<const char*, std::string> kernel_names_;
   std::set<int64_t> product_devices_;

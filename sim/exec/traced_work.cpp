@@ -141,6 +141,22 @@ TraceWork product_work(const onerank_virtual_gpu_product& product) {
           .alignment = product.alignment};
 }
 
+onerank_virtual_gpu_product told_product(const int64_t* numbers) {
+  return {.m = numbers[0],
+          .n = numbers[1],
+          .k = numbers[2],
+          .batch = numbers[3],
+          .type = static_cast<int>(numbers[4]),
+          .result_type = static_cast<int>(numbers[4]),
+          .uses_tf32 = static_cast<int>(numbers[5]),
+          .convolution = static_cast<onerank_virtual_gpu_convolution>(numbers[6]),
+          .channels_in = numbers[7],
+          .channels_out = numbers[8],
+          .window = numbers[9],
+          .inputs = numbers[10],
+          .outputs = numbers[11]};
+}
+
 TraceWork attention_work(const onerank_virtual_gpu_event& event,
                          const onerank_virtual_gpu_attention& attention) {
   const AttentionSizes sizes{.batch = attention.batch,

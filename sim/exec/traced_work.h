@@ -13,6 +13,10 @@ std::string readable_name(const char* mangled);
 
 estimator::TraceWork product_work(const onerank_virtual_gpu_product& product);
 
+/// From the numbers of onerank_exec_product_starts(). Its addresses are multiples of all that
+/// matters.
+onerank_virtual_gpu_product told_product(const int64_t* numbers);
+
 /// As the operator of PyTorch that calls the kernel would be recorded.
 estimator::TraceWork attention_work(const onerank_virtual_gpu_event& event,
                                     const onerank_virtual_gpu_attention& attention);

@@ -20,6 +20,7 @@ VirtualGpu find_virtual_gpu(uint64_t largest_bytes) {
   gpu.forget = ONERANK_FIND_CONTROL(onerank_virtual_gpu_forget);
   gpu.forget_computed = ONERANK_FIND_CONTROL(onerank_virtual_gpu_forget_computed);
   gpu.set_event_sink = ONERANK_FIND_CONTROL(onerank_virtual_gpu_set_event_sink);
+  gpu.set_timer = ONERANK_FIND_CONTROL(onerank_virtual_gpu_set_timer);
   gpu.ask_for_arguments = ONERANK_FIND_CONTROL(onerank_virtual_gpu_ask_for_arguments);
   gpu.stream_number = ONERANK_FIND_CONTROL(onerank_virtual_gpu_stream_number);
   gpu.capture_mark = ONERANK_FIND_CONTROL(onerank_virtual_gpu_capture_mark);

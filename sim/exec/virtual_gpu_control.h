@@ -22,6 +22,7 @@ struct VirtualGpu {
   decltype(&onerank_virtual_gpu_forget) forget = nullptr;
   decltype(&onerank_virtual_gpu_forget_computed) forget_computed = nullptr;
   decltype(&onerank_virtual_gpu_set_event_sink) set_event_sink = nullptr;
+  decltype(&onerank_virtual_gpu_set_timer) set_timer = nullptr;
   decltype(&onerank_virtual_gpu_ask_for_arguments) ask_for_arguments = nullptr;
   decltype(&onerank_virtual_gpu_stream_number) stream_number = nullptr;
   decltype(&onerank_virtual_gpu_capture_mark) capture_mark = nullptr;

@@ -156,6 +156,7 @@ struct onerank_virtual_gpu_event {
   enum onerank_virtual_gpu_event_kind kind;
   int stream;         ///< number of the stream; see onerank_virtual_gpu_stream_number(). -1: none
   uint64_t record;    ///< number of the record, from 1 in the order of recording. 0: none
+  int is_timed;       ///< of a record: 1 if the program can ask for its time
   uint64_t captured;  ///< of a work of a graph: its number among all that were captured, from 1
   uint64_t graph;     ///< of a capture and of a launch: the number of the capture, from 1
   uint64_t bytes;     ///< of a copy or fill; of a kernel whose arguments tell what it moves
@@ -181,6 +182,11 @@ struct onerank_virtual_gpu_event {
 void onerank_virtual_gpu_set_event_sink(void (*sink)(const struct onerank_virtual_gpu_event* event,
                                                      void* context),
                                         void* context);
+
+/// From now on the time between two records is what `seconds_between` gives on the thread that asks
+/// for it. Until then, and where it gives NaN, it is a millisecond.
+void onerank_virtual_gpu_set_timer(
+    double (*seconds_between)(uint64_t start, uint64_t end, void* context), void* context);
 
 /// Before a kernel of a library is launched, `are_wanted` is asked on that thread whether its event
 /// shall have what it was given: it is not 0 if so. The first time that takes milliseconds for each

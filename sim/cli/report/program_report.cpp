@@ -179,6 +179,25 @@ std::string assumed_text(const ProgramRecord& program) {
   return "\nassumed, since no kernel computed it\n" + table.text(2);
 }
 
+/// What the program was told of its device's time, and what it chose by it.
+std::string times_text(const ProgramRecord& program, bool is_verbose) {
+  constexpr std::size_t kShown = 3;
+  if (!program.has_timed_events) return "";
+  std::string text =
+      "times between its events (computed): of what ran between them, alone and at full speed\n";
+  const std::size_t all = program.tuned.size();
+  const std::size_t shown = is_verbose ? all : std::min(kShown, all);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const estimator::TunedRecord& tuned = program.tuned[i];
+    text += fmt::format("  by these it chose, of {} ways for {}: {}\n",
+                        with_commas(tuned.tried),
+                        tuned.name,
+                        tuned.choice);
+  }
+  if (shown < all) text += fmt::format("  and {} more (--verbose lists them)\n", all - shown);
+  return text;
+}
+
 /// "  0.47 GiB allocator, reserved (simulated) + 0.49 GiB CUDA context (assumed) + ..."
 std::string terms_text(const estimator::RankClassEstimate& row) {
   std::string text;
@@ -252,6 +271,7 @@ std::string program_text(const RankProfile& profile, bool is_verbose) {
   if (!program.attention.empty()) {
     text += fmt::format("attention: {}\n", fmt::join(program.attention, ", "));
   }
+  text += times_text(program, is_verbose);
   text += assumed_line(program) + collectives_text(program);
   if (!is_verbose) return text;
   return text + absent_text(program) + assumed_text(program) + invented_text(profile);

@@ -3,7 +3,8 @@
 Modules are told around every call of one (modules.py), memory by hooks of torch.optim around every
 optimizer step (optimizers.py): where torch.compile made that, around the compiled code that holds it
 (compiled_steps.py). What the kernels of torch.compile are given is told at their launches (compiler.py),
-and the blocks of masks of flex_attention (flex_attention.py). The recorder asks which lines check what was
+and the blocks of masks of flex_attention (flex_attention.py); what tuners choose, when they have
+(tuning.py). The recorder asks which lines check what was
 computed (checks.py). The rest is what these need: the recorder's functions, tensors, parameters, modules
 as they are loaded, what the program saves (saving.py), its end.
 """
@@ -18,6 +19,7 @@ from .modules import Modules
 from .optimizers import Optimizers
 from .parameters import Parameters
 from .recorder import Recorder
+from .tuning import Tuning
 
 
 def start(recorder_path):
@@ -30,4 +32,5 @@ def start(recorder_path):
     arrivals = Arrivals()
     saving.watch(recorder, arrivals)
     Compiler(recorder, arrivals, flex_attention.watched(recorder))
+    Tuning(recorder, arrivals)
     CompiledSteps(recorder, optimizers).watch()

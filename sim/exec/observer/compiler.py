@@ -22,7 +22,7 @@ def has_virtual_gpu():
 
 def as_it_is(tuner, launcher, *arguments, **named):
     """In place of Inductor's search for a faster configuration, which compiles each to time it: the virtual
-    GPU takes the same time for all."""
+    GPU takes the same time for all that move the same."""
     return launcher
 
 
@@ -53,7 +53,7 @@ class Compiler:
                 self.recorder.kernel_reads(None, 0)
                 self.recorder.kernel_loops(None, 0)
                 if is_attention:
-                    self.recorder.attention_ends()
+                    self.recorder.work_ends()
 
         heuristics.CachingAutotuner.run = told_launch
         if has_virtual_gpu():

@@ -5,7 +5,6 @@ from ctypes import c_char_p, c_int, c_int64, c_uint64, c_void_p
 
 CALLBACK = ctypes.PYFUNCTYPE(None)
 ARGUMENTS = {
-    "attention_ends": (),
     "attention_starts": (c_void_p, c_char_p),
     "closure_ends": (),
     "closure_starts": (),
@@ -25,13 +24,16 @@ ARGUMENTS = {
     "own_work_ends": (),
     "own_work_starts": (),
     "parameters": (c_char_p,),
+    "product_starts": (c_void_p,),
     "raised": (c_char_p,),
     "read_known": (c_uint64, c_int64, c_void_p),
     "region_made": (c_char_p, c_int, CALLBACK, CALLBACK),
     "saves": (),
     "tensor_holds": (c_uint64, c_int64, c_void_p),
     "tensor_lies": (c_uint64, c_int64),
+    "tuned": (c_char_p, c_char_p, c_int64),
     "was_ended": (),
+    "work_ends": (),
 }
 
 

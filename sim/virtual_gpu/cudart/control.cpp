@@ -102,6 +102,12 @@ void onerank_virtual_gpu_set_event_sink(void (*sink)(const onerank_virtual_gpu_e
   work_log().set_event_sink([=](const onerank_virtual_gpu_event& event) { sink(&event, context); });
 }
 
+void onerank_virtual_gpu_set_timer(double (*seconds_between)(uint64_t, uint64_t, void*),
+                                   void* context) {
+  work_log().set_timer(
+      [=](uint64_t start, uint64_t end) { return seconds_between(start, end, context); });
+}
+
 void onerank_virtual_gpu_ask_for_arguments(int (*are_wanted)(void*), void* context) {
   work_log().set_wants_arguments([=] { return are_wanted(context) != 0; });
 }

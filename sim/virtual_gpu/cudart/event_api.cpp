@@ -1,5 +1,7 @@
 #include <cuda_runtime_api.h>
 
+#include <cmath>
+
 #include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/device.h"
 #include "sim/virtual_gpu/cudart/event.h"
@@ -12,11 +14,15 @@ using virtual_gpu::sequence_of;
 
 namespace {
 
-// Kernels take no time, but programs that tune themselves divide by the time between two events,
-// and repeat a kernel until some tenths of a second would have passed: Triton's do_bench fills
-// 0.125 s by the time of five launches. This long between any two events, that is some hundreds of
-// launches.
-constexpr float kElapsedMilliseconds = 1;
+// Where the host program has no clock. Programs that tune themselves divide by the time between two
+// events, and repeat a kernel until some tenths of a second would have passed: Triton's do_bench
+// fills 0.125 s by the time of five launches, which are then some hundreds.
+constexpr double kUnknownMilliseconds = 1;
+
+double milliseconds_between(const CUevent_st& start, const CUevent_st& end) {
+  const double seconds = virtual_gpu::work_log().seconds_between(start.record, end.record);
+  return std::isnan(seconds) ? kUnknownMilliseconds : 1e3 * seconds;
+}
 
 }  // namespace
 
@@ -45,7 +51,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   }
   device()->timeline.record(sequence_of(stream), event->before);
   event->is_recorded = true;
-  event->record = virtual_gpu::run_record({}, stream);
+  event->record = virtual_gpu::run_record({.event = {.is_timed = event->has_time}}, stream);
   return cudaSuccess;
 }
 
@@ -76,6 +82,6 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   for (const cudaEvent_t event : {start, end}) {
     if (!device()->timeline.is_done(event->before)) return remember(cudaErrorNotReady);
   }
-  *milliseconds = kElapsedMilliseconds;
+  *milliseconds = static_cast<float>(milliseconds_between(*start, *end));
   return cudaSuccess;
 }

@@ -1,5 +1,6 @@
 #include "sim/virtual_gpu/cudart/work_log.h"
 
+#include <limits>
 #include <utility>
 
 namespace virtual_gpu {
@@ -16,6 +17,15 @@ void WorkLog::set_wants_arguments(std::function<bool()> wants) {
 bool WorkLog::wants_arguments() const {
   const auto* const wants = wants_arguments_.load();
   return wants != nullptr && (*wants)();
+}
+
+void WorkLog::set_timer(Timer seconds_between) {
+  timer_ = new Timer(std::move(seconds_between));  // as above
+}
+
+double WorkLog::seconds_between(uint64_t start, uint64_t end) const {
+  const auto* const timer = timer_.load();
+  return timer == nullptr ? std::numeric_limits<double>::quiet_NaN() : (*timer)(start, end);
 }
 
 void WorkLog::tell(const Event& event) const {

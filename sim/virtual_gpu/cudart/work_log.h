@@ -34,6 +34,11 @@ class WorkLog {
   /// onerank_virtual_gpu_ask_for_arguments().
   void set_wants_arguments(std::function<bool()> wants);
   bool wants_arguments() const;
+  /// See onerank_virtual_gpu_set_timer().
+  using Timer = std::function<double(uint64_t start, uint64_t end)>;
+  void set_timer(Timer seconds_between);
+  /// NaN if nobody knows.
+  double seconds_between(uint64_t start, uint64_t end) const;
   /// Tells the sink, if there is one.
   void tell(const Event& event) const;
 
@@ -54,6 +59,7 @@ class WorkLog {
   InventionSink invention_sink_;
   std::atomic<const std::function<void(const Event&)>*> event_sink_ = nullptr;
   std::atomic<const std::function<bool()>*> wants_arguments_ = nullptr;
+  std::atomic<const Timer*> timer_ = nullptr;
   std::atomic<uint64_t> host_reads_ = 0;
 };
 

@@ -182,11 +182,13 @@ TEST_F(ExecMachine, CountsTheLaunchesOfTritonKernels) {
                                       Field(&estimator::KernelRecord::launches, 3))));
   EXPECT_THAT(kernels,
               Contains(Field(&estimator::KernelRecord::name, HasSubstr("triton_poi_fused"))));
-  // Some hundreds of launches for each of two configurations.
+  // As many launches for each of two configurations as fit into 125 ms, each beside the clearing of
+  // a cache of 256 MiB (0.08 ms at 3.35 TB/s).
   EXPECT_THAT(
       kernels,
       Contains(testing::AllOf(Field(&estimator::KernelRecord::name, "tuned"),
-                              Field(&estimator::KernelRecord::launches, testing::Lt(2000)))));
+                              Field(&estimator::KernelRecord::launches, testing::Lt(3200)))));
+  EXPECT_THAT(result.output, HasSubstr("by these it chose, of 2 ways for tuned: block: 128"));
 }
 
 }  // namespace

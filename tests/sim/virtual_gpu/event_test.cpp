@@ -1,7 +1,18 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "sim/virtual_gpu/control.h"
+
 namespace {
+
+/// 2 ms for each record between two; of the tenth and later ones nothing is known.
+double two_milliseconds_each(uint64_t start, uint64_t end, void* first) {
+  const uint64_t known = *static_cast<uint64_t*>(first) + 9;
+  if (end > known) return std::nan("");
+  return 2e-3 * static_cast<double>(end - start);
+}
 
 TEST(Event, TimesAreSmallButNeverZero) {
   cudaEvent_t start = nullptr;
@@ -21,6 +32,30 @@ TEST(Event, TimesAreSmallButNeverZero) {
   EXPECT_EQ(cudaEventDestroy(start), cudaSuccess);
   EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
   cudaGetLastError();
+}
+
+TEST(Event, HasTheTimesOfTheHostProgramsTimer) {
+  cudaEvent_t start = nullptr, end = nullptr;
+  ASSERT_EQ(cudaEventCreate(&start), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&end), cudaSuccess);
+  static uint64_t first = 0;
+  onerank_virtual_gpu_set_event_sink(
+      [](const onerank_virtual_gpu_event* event, void*) {
+        if (event->is_timed != 0 && first == 0) first = event->record;
+      },
+      nullptr);
+  onerank_virtual_gpu_set_timer(two_milliseconds_each, &first);
+  float milliseconds = 0;
+  ASSERT_EQ(cudaEventRecord(start, nullptr), cudaSuccess);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(cudaEventRecord(end, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
+  EXPECT_FLOAT_EQ(milliseconds, 6);
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(cudaEventRecord(end, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
+  EXPECT_EQ(milliseconds, 1) << "it is not known";
+  onerank_virtual_gpu_set_event_sink([](const onerank_virtual_gpu_event*, void*) {}, nullptr);
+  cudaEventDestroy(start);
+  cudaEventDestroy(end);
 }
 
 TEST(Event, WithoutTimingHasNoTime) {
