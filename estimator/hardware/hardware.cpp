@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <regex>
 #include <stdexcept>
 #include <string>
@@ -74,7 +75,15 @@ const std::vector<Link>& links() {
   return rows;
 }
 
+/// Null when there is none.
+const Gpu* gpu_with_id(const std::string& id) {
+  const auto found =
+      std::find_if(gpus().begin(), gpus().end(), [&](const Gpu& gpu) { return gpu.id == id; });
+  return found == gpus().end() ? nullptr : &*found;
+}
+
 const Gpu* find_gpu(const std::string& name) {
+  if (const Gpu* gpu = gpu_with_id(name)) return gpu;
   const std::string_view model = without_vendor(name);
   for (const std::string& wanted : {std::string(model), without_generations(model)}) {
     for (const Gpu& gpu : gpus()) {
@@ -86,7 +95,7 @@ const Gpu* find_gpu(const std::string& name) {
 }
 
 const Gpu& measured_gpu(const std::string& id) {
-  const Gpu* gpu = find_gpu(id);
+  const Gpu* gpu = gpu_with_id(id);
   if (gpu == nullptr) throw std::logic_error("a data file names an unknown GPU: " + id);
   return *gpu;
 }

@@ -39,6 +39,8 @@ class Meetings {
   void add_rank(const ProgramRecord& program);
 
   bool is_played(const CommunicatorKey& key, int64_t member) const;
+  /// Whether a single member of the communicator is played, which meets nobody.
+  bool is_alone(const CommunicatorKey& key) const { return members_.at(key).size() == 1; }
 
   /// Who has come to a collective, and with how many bytes the first of them.
   struct Arrivals {

@@ -19,7 +19,7 @@ std::size_t index(int64_t value) { return static_cast<std::size_t>(value); }
 
 /// The largest share that works may have of something of which they need `needs` (0 to 1), if those
 /// that need less have what they need.
-double fair_share(std::vector<double> needs) {
+double fair_share(std::vector<double>& needs) {
   std::sort(needs.begin(), needs.end());
   double left = 1;
   for (std::size_t i = 0; i < needs.size(); ++i) {
@@ -34,7 +34,7 @@ double fair_share(std::vector<double> needs) {
 struct Demand {
   double kernels = 0;  ///< multiprocessors
   double nccl = 0;     ///< multiprocessors
-  std::vector<double> memory;
+  std::vector<double>& memory;
   double memory_share = 1;  ///< that one of them may have; set when all are known
   PortUse ports;
 
@@ -83,13 +83,16 @@ RankPlayer::RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meeting
       host_(-rank.host_lead_seconds),
       ends_(index(iterations_)),
       records_(index(iterations_ * trace_.records)) {
+  works_.reserve(trace_.events.kind.size());
   for (const TraceRange& range : trace_.ranges) {
     const auto known = launch.host_ranges.find(range.name);
     if (known != launch.host_ranges.end()) range_seconds_[range.event] += known->second;
   }
   const std::vector<CommunicatorKey> keys = keys_of(*profile_.program);
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    communicators_.push_back({.key = keys[i], .member = profile_.program->communicators[i].rank});
+    communicators_.push_back({.key = keys[i],
+                              .member = profile_.program->communicators[i].rank,
+                              .is_alone = meetings.is_alone(keys[i])});
   }
 }
 
@@ -145,7 +148,7 @@ bool RankPlayer::settle(double now) {
   for (bool again = true; again;) {
     again = end_works(now);
     again = issue(now) || again;
-    for (auto& [number, stream] : streams_) again = run(stream, now) || again;
+    for (Stream& stream : streams_) again = run(stream, now) || again;
     any = any || again;
   }
   if (any) is_shared_ = false;
@@ -156,26 +159,28 @@ bool RankPlayer::settle(double now) {
 double RankPlayer::next() const {
   if (seen_changes_ < 0) return 0;  // it has not begun
   double time = kNever;
-  for (const auto& [number, stream] : streams_) {
+  for (const Stream& stream : streams_) {
     if (stream.running) {
       time = std::min(time, stream.running->end);
-    } else if (!stream.queue.empty() && !stream.queue.front().has_come) {
-      time = std::min(time, stream.queue.front().time);
+    } else if (!stream.is_empty() && !stream.next().has_come) {
+      time = std::min(time, stream.next().time);
     }
   }
   return time;
 }
 
-bool RankPlayer::is_done() const {
-  return iteration_ == iterations_ &&
-         std::all_of(streams_.begin(), streams_.end(), [](const auto& stream) {
-           return stream.second.is_idle();
-         });
+bool RankPlayer::is_done() const { return iteration_ == iterations_ && are_idle(); }
+
+/// All streams, or the one with this number.
+bool RankPlayer::are_idle(std::optional<int64_t> number) const {
+  return std::all_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
+    return stream.number != number.value_or(stream.number) || stream.is_idle();
+  });
 }
 
 bool RankPlayer::end_works(double now) {
   bool any = false;
-  for (auto& [number, stream] : streams_) {
+  for (Stream& stream : streams_) {
     if (!stream.running || stream.running->end > now) continue;
     if (stream.running->are_first_blocks) {
       begin_last_blocks(*stream.running, now);
@@ -187,11 +192,9 @@ bool RankPlayer::end_works(double now) {
       ++communicators_[index(work_of(done.issued.event).communicator)].done;
     double& last = ends_[index(done.issued.iteration)];
     last = std::max(last, done.end);
-    if (done.issued.iteration == iterations_ - 1) {
-      works_.push_back({.event = done.issued.event,
-                        .issued = done.issued.time,
-                        .start = done.start,
-                        .end = done.end});
+    if (done.issued.work >= 0) {
+      works_[index(done.issued.work)].start = done.start;
+      works_[index(done.issued.work)].end = done.end;
     }
     any = true;
   }
@@ -203,17 +206,10 @@ std::optional<double> RankPlayer::waited_for(int64_t event, double now) const {
   switch (kind_of(event)) {
     case TraceEventKind::kHostWaitRecord:
       return time_of_record(item_of(event), iteration_);
-    case TraceEventKind::kHostWaitStream: {
-      const auto found = streams_.find(trace_.events.stream[index(event)]);
-      const bool is_idle = found == streams_.end() || found->second.is_idle();
-      return is_idle ? std::optional(now) : std::nullopt;
-    }
-    case TraceEventKind::kHostWaitDevice: {
-      const bool are_idle = std::all_of(streams_.begin(), streams_.end(), [](const auto& stream) {
-        return stream.second.is_idle();
-      });
-      return are_idle ? std::optional(now) : std::nullopt;
-    }
+    case TraceEventKind::kHostWaitStream:
+      return are_idle(trace_.events.stream[index(event)]) ? std::optional(now) : std::nullopt;
+    case TraceEventKind::kHostWaitDevice:
+      return are_idle() ? std::optional(now) : std::nullopt;
     default:
       return host_;
   }
@@ -241,25 +237,45 @@ bool RankPlayer::issue(double now) {
   return any;
 }
 
+RankPlayer::Stream& RankPlayer::stream_of(int64_t number) {
+  const auto place = std::lower_bound(
+      streams_.begin(), streams_.end(), number, [](const Stream& stream, int64_t wanted) {
+        return stream.number < wanted;
+      });
+  const bool is_known = place != streams_.end() && place->number == number;
+  return is_known ? *place : *streams_.insert(place, {.number = number});
+}
+
+void RankPlayer::Stream::pass_next() {
+  messages.clear();
+  if (++begun < issued.size()) return;
+  issued.clear();
+  begun = 0;
+}
+
 void RankPlayer::queue_event() {
   const TraceEventKind kind = kind_of(next_event_);
   const bool is_of_stream = kind == TraceEventKind::kLaunch || kind == TraceEventKind::kRecord ||
                             kind == TraceEventKind::kStreamWait;
   if (!is_of_stream) return;
   Issued issued{.event = next_event_, .iteration = iteration_, .time = host_};
+  if (kind == TraceEventKind::kLaunch && iteration_ == iterations_ - 1) {
+    issued.work = std::ssize(works_);
+    works_.push_back({.event = next_event_, .issued = host_});
+  }
   if (kind == TraceEventKind::kLaunch && work_of(next_event_).communicator >= 0) {
     OwnCommunicator& own = communicators_[index(work_of(next_event_).communicator)];
     issued.call = own.issued++;
     const bool is_collective = work_of(next_event_).kind == WorkKind::kCollective;
     if (is_collective) issued.collective = own.collectives++;
   }
-  streams_[trace_.events.stream[index(next_event_)]].queue.push_back(std::move(issued));
+  stream_of(trace_.events.stream[index(next_event_)]).issued.push_back(issued);
 }
 
 bool RankPlayer::run(Stream& stream, double now) {
   bool any = false;
-  while (!stream.running && !stream.queue.empty() && stream.queue.front().time <= now &&
-         do_first(stream, now)) {
+  while (!stream.running && !stream.is_empty() && stream.next().time <= now &&
+         do_next(stream, now)) {
     any = true;
   }
   return any;
@@ -276,22 +292,22 @@ RankPlayer::Running RankPlayer::begun(const Issued& issued, double now) const {
 }
 
 /// False if it can't be done yet.
-bool RankPlayer::do_first(Stream& stream, double now) {
-  Issued& first = stream.queue.front();
-  const int64_t item = item_of(first.event);
-  first.has_come = true;
-  switch (kind_of(first.event)) {
+bool RankPlayer::do_next(Stream& stream, double now) {
+  Issued& next = stream.next();
+  const int64_t item = item_of(next.event);
+  next.has_come = true;
+  switch (kind_of(next.event)) {
     case TraceEventKind::kRecord:
-      records_[index(first.iteration * trace_.records + item)] = now;
+      records_[index(next.iteration * trace_.records + item)] = now;
       break;
     case TraceEventKind::kStreamWait:
-      if (!time_of_record(item, first.iteration)) return false;
+      if (!time_of_record(item, next.iteration)) return false;
       break;
     default:
-      if (first.call >= 0 && !can_communicate(first)) return false;
-      stream.running = begun(first, now);
+      if (next.call >= 0 && !can_communicate(stream)) return false;
+      stream.running = begun(next, now);
   }
-  stream.queue.pop_front();
+  stream.pass_next();
   return true;
 }
 
@@ -313,21 +329,23 @@ bool RankPlayer::all_have_come(const Issued& issued) {
                        "train on wrong values"});
 }
 
-bool RankPlayer::can_communicate(Issued& issued) {
+bool RankPlayer::can_communicate(Stream& stream) {
+  const Issued& issued = stream.next();
   const TraceWork& work = work_of(issued.event);
   const OwnCommunicator& own = communicators_[index(work.communicator)];
   if (own.done < issued.call) return false;
+  if (own.is_alone) return true;
   if (work.kind == WorkKind::kCollective) return all_have_come(issued);
-  if (issued.messages.empty()) {
+  if (stream.messages.empty()) {
     for (const TraceMessage& message : work.messages) {
       if (!meetings_.is_played(own.key, message.peer) || message.peer == own.member) continue;
       const int64_t from = message.is_send ? own.member : message.peer;
       const int64_t to = message.is_send ? message.peer : own.member;
-      issued.messages.push_back(
+      stream.messages.push_back(
           {&meetings_.meet(own.key, from, to, message.is_send), message.is_send, message.peer});
     }
   }
-  return std::all_of(issued.messages.begin(), issued.messages.end(), [](const auto& message) {
+  return std::all_of(stream.messages.begin(), stream.messages.end(), [](const auto& message) {
     return message.has_peer_come();
   });
 }
@@ -348,12 +366,13 @@ void RankPlayer::begin_last_blocks(Running& running, double now) const {
 
 void RankPlayer::share(double now) {
   if (std::exchange(is_shared_, true)) return;
-  Demand demand;
-  for (const auto& [number, stream] : streams_) {
+  memory_needs_.clear();
+  Demand demand{.memory = memory_needs_};
+  for (const Stream& stream : streams_) {
     if (stream.running) demand.add(price_of(*stream.running));
   }
   demand.memory_share = fair_share(demand.memory);
-  for (auto& [number, stream] : streams_) {
+  for (Stream& stream : streams_) {
     if (!stream.running) continue;
     Running& running = *stream.running;
     const Occupancy& occupancy = price_of(running).occupancy;
@@ -373,13 +392,13 @@ void RankPlayer::share(double now) {
 std::vector<std::string> RankPlayer::waiting() const {
   std::vector<std::string> calls;
   std::vector<std::string> others;
-  for (const auto& [number, stream] : streams_) {
-    if (stream.queue.empty()) continue;
-    const Issued& first = stream.queue.front();
-    if (is_next_call(first)) {
-      calls.push_back(described(first, number) + not_come(first));
+  for (const Stream& stream : streams_) {
+    if (stream.is_empty()) continue;
+    const std::string text = described(stream.next(), stream.number);
+    if (is_next_call(stream.next())) {
+      calls.push_back(text + not_come(stream));
     } else {
-      others.push_back(described(first, number));
+      others.push_back(text);
     }
   }
   if (iteration_ < iterations_) {
@@ -413,13 +432,14 @@ std::string RankPlayer::described(const Issued& issued, int64_t stream) const {
 }
 
 /// ": rank 1 has not come to it", of those that are played.
-std::string RankPlayer::not_come(const Issued& issued) const {
+std::string RankPlayer::not_come(const Stream& stream) const {
+  const Issued& issued = stream.next();
   std::vector<int64_t> members;
   if (issued.collective >= 0) {
     members = meetings_.missing(communicators_[index(work_of(issued.event).communicator)].key,
                                 issued.collective);
   }
-  for (const OpenMessage& message : issued.messages) {
+  for (const OpenMessage& message : stream.messages) {
     if (message.has_peer_come() || contains(members, message.peer)) continue;
     members.push_back(message.peer);
   }
@@ -429,15 +449,11 @@ std::string RankPlayer::not_come(const Issued& issued) const {
                      members.size() == 1 ? "has" : "have");
 }
 
-PlayedRank RankPlayer::result() const {
-  PlayedRank played{.iteration_start = iterations_ > 1 ? ends_[index(iterations_ - 2)] : 0,
-                    .iteration_end = ends_.back(),
-                    .host_seconds = issuing_ / static_cast<double>(iterations_),
-                    .works = works_};
-  std::sort(played.works.begin(), played.works.end(), [](const auto& a, const auto& b) {
-    return a.event < b.event;
-  });
-  return played;
+PlayedRank RankPlayer::take_result() {
+  return {.iteration_start = iterations_ > 1 ? ends_[index(iterations_ - 2)] : 0,
+          .iteration_end = ends_.back(),
+          .host_seconds = issuing_ / static_cast<double>(iterations_),
+          .works = std::move(works_)};
 }
 
 }  // namespace estimator

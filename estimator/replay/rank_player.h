@@ -1,7 +1,6 @@
 // One rank of a replay: its host, its streams, and what they share.
 #pragma once
 
-#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -36,7 +35,8 @@ class RankPlayer {
   /// in step 1, backward, in layers.3): rank 1 has not come to it", where step 1 is the first that
   /// is played. Without such a call the streams and the host that wait.
   std::vector<std::string> waiting() const;
-  PlayedRank result() const;
+  /// Once, when it is done.
+  PlayedRank take_result();
 
  private:
   struct OpenMessage {
@@ -52,8 +52,8 @@ class RankPlayer {
     double time = 0;
     int64_t call = -1;        ///< of NCCL: its number on the communicator
     int64_t collective = -1;  ///< its number among the collectives of the communicator
+    int64_t work = -1;        ///< its place among the works of the last iteration
     bool has_come = false;
-    std::vector<OpenMessage> messages = {};
   };
   /// A work that a stream is doing: until `updated` all but `remaining` seconds of it were done.
   struct Running {
@@ -67,13 +67,22 @@ class RankPlayer {
     double end = std::numeric_limits<double>::infinity();  ///< share() sets it
   };
   struct Stream {
-    std::deque<Issued> queue;
-    std::optional<Running> running;
-    bool is_idle() const { return queue.empty() && !running; }
+    int64_t number = 0;
+    std::vector<Issued> issued = {};
+    std::size_t begun = 0;                   ///< how many of these
+    std::vector<OpenMessage> messages = {};  ///< of the next one
+    std::optional<Running> running = {};
+
+    bool is_empty() const { return begun == issued.size(); }
+    bool is_idle() const { return is_empty() && !running; }
+    Issued& next() { return issued[begun]; }
+    const Issued& next() const { return issued[begun]; }
+    void pass_next();
   };
   struct OwnCommunicator {
     CommunicatorKey key;
     int64_t member = 0;
+    bool is_alone = false;
     int64_t issued = 0;       ///< calls
     int64_t collectives = 0;  ///< of these; the messages of its members may be more or fewer
     int64_t done = 0;
@@ -92,8 +101,10 @@ class RankPlayer {
   void queue_event();
   bool run(Stream& stream, double now);
   Running begun(const Issued& issued, double now) const;
-  bool do_first(Stream& stream, double now);
-  bool can_communicate(Issued& issued);
+  bool do_next(Stream& stream, double now);
+  Stream& stream_of(int64_t number);
+  bool are_idle(std::optional<int64_t> number = std::nullopt) const;
+  bool can_communicate(Stream& stream);
   bool all_have_come(const Issued& issued);
   void begin_last_blocks(Running& running, double now) const;
   std::optional<double> time_of_record(int64_t item, int64_t iteration) const;
@@ -101,7 +112,7 @@ class RankPlayer {
   /// Whether it is a call of NCCL, and none before it on its communicator is open.
   bool is_next_call(const Issued& issued) const;
   std::string described(const Issued& issued, int64_t stream) const;
-  std::string not_come(const Issued& issued) const;
+  std::string not_come(const Stream& stream) const;
 
   const ReplayRank& rank_;
   const RankProfile& profile_;
@@ -120,7 +131,8 @@ class RankPlayer {
   bool is_shared_ = true;     // no work has begun or ended since share()
   std::vector<double> ends_;  // of iterations
   std::vector<std::optional<double>> records_;
-  std::map<int64_t, Stream> streams_;
+  std::vector<Stream> streams_;       // in the order of their numbers
+  std::vector<double> memory_needs_;  // of what runs
   std::vector<OwnCommunicator> communicators_;
   std::vector<PlayedWork> works_;
 };

@@ -61,9 +61,9 @@ std::vector<PlayedRank> replay(const std::vector<ReplayRank>& ranks, const Launc
   play(players);
   std::vector<std::string> waiting;
   std::vector<PlayedRank> played;
-  for (const RankPlayer& player : players) {
+  for (RankPlayer& player : players) {
     if (player.is_done()) {
-      played.push_back(player.result());
+      played.push_back(player.take_result());
     } else {
       for (const std::string& line : player.waiting()) waiting.push_back(line);
     }
