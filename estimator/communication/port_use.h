@@ -25,6 +25,7 @@ namespace estimator {
 struct PortUse {
   double link = 0;
   double nic = 0;
+  bool operator==(const PortUse&) const = default;
 };
 
 /// The use of a call that takes `time` when it runs alone.

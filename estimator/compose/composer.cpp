@@ -25,9 +25,9 @@ std::vector<ExecutedPiece> with_profiles(std::vector<PieceRun> runs,
 std::map<StagePlace, int64_t> places_of(const Plan& plan) {
   const int64_t stages = plan.parallelism.pipeline;
   if (stages == 1) return {{StagePlace::kOnly, 0}};
-  return {{StagePlace::kFirst, 0},
-          {StagePlace::kMiddle, std::min<int64_t>(1, stages - 1)},
-          {StagePlace::kLast, stages - 1}};
+  std::map<StagePlace, int64_t> places = {{StagePlace::kFirst, 0}, {StagePlace::kLast, stages - 1}};
+  if (stages * plan.parallelism.virtual_stages > 2) places[StagePlace::kMiddle] = 1;
+  return places;
 }
 
 /// As keep_power_limit() plays it: each stage has boards of its own.
@@ -80,20 +80,31 @@ Composer::Composer(std::vector<PieceRun> runs,
                    const Calibration* calibration)
     : pieces_(with_profiles(std::move(runs), std::move(profiles))), calibration_(calibration) {}
 
-PricedPieces Composer::price_pieces(const Plan& plan, const Fabric& fabric, double speed) const {
+PricedPieces Composer::price_pieces(const Plan& plan, const Fabric& fabric, double speed) {
   PricedPieces priced;
   const ParallelLayout layout(plan.parallelism);
-  ComputeTarget target = compute_target(plan, gpu_of(plan.cluster), calibration_);
-  target.speed = speed;
+  ComputeTarget compute = compute_target(plan, gpu_of(plan.cluster), calibration_);
+  compute.speed = speed;
+  const StageTarget target{.plan = plan, .compute = compute, .layout = layout, .fabric = fabric};
   for (const auto& [place, stage] : places_of(plan)) {
     for (std::size_t size = 0; size < kPieceLayers.size(); ++size) {
       const ExecutedPiece& piece = pieces_.piece(place, size);
-      priced.times[place][size] =
-          stage_time(as_stage_of(plan, stage, piece.run, piece.profile),
-                     {.plan = plan, .compute = target, .layout = layout, .fabric = fabric});
+      auto& [pricer, records] =
+          priced_pieces_.try_emplace(&piece, PricedPiece{StagePricer(piece.profile)}).first->second;
+      make_stage_of(plan, stage, piece.run, piece.profile, records);
+      priced.times[place][size] = pricer.time(records, target);
     }
   }
   return priced;
+}
+
+/// Of a profile, what tells the memory outside of the allocator.
+RankProfile with_calls_of(const StageRecords& records, const RankProfile& profile) {
+  RankProfile calls{.plan = profile.plan, .rank = records.rank};
+  for (const CollectiveRecord& record : records.collectives) {
+    calls.collectives.push_back({.call = record.call});
+  }
+  return calls;
 }
 
 Composer::Priced Composer::price(const Plan& plan) const {
@@ -102,17 +113,19 @@ Composer::Priced Composer::price(const Plan& plan) const {
   priced.power = compute_target(plan, gpu_of(plan.cluster), calibration_).rates().power();
   for (const auto& [place, stage] : places_of(plan)) {
     const ExecutedPiece& piece = pieces_.piece(place, kPieceLayers.size() - 1);
-    RankProfile profile = as_stage_of(plan, stage, piece.run, piece.profile);
-    profile.peak.reserved_bytes = 0;
-    const RankClass one{.representative_rank = profile.rank, .count = 1, .stages = {stage}};
-    priced.outside[place] = class_memory(plan, one, profile, layout, priced.fabric);
+    StageRecords records;
+    make_stage_of(plan, stage, piece.run, piece.profile, records);
+    const RankClass one{.representative_rank = records.rank, .count = 1, .stages = {stage}};
+    priced.outside[place] =
+        class_memory(plan, one, with_calls_of(records, piece.profile), layout, priced.fabric);
   }
   return priced;
 }
 
 Composer::Priced& Composer::priced_for(const Plan& plan) {
-  const PricedKey key{
-      plan.data_parallel_size(), plan.parallelism.pipeline, plan.parallelism.virtual_stages > 1};
+  const PricedKey key{.data_ranks = plan.data_parallel_size(),
+                      .stages = plan.parallelism.pipeline,
+                      .is_interleaved = plan.parallelism.virtual_stages > 1};
   const auto found = priced_.find(key);
   return found != priced_.end() ? found->second : priced_.emplace(key, price(plan)).first->second;
 }
@@ -128,7 +141,7 @@ const StageMemory& Composer::stage_memory(const Plan& plan,
 const StageTime& Composer::time_of_stage(const Plan& plan,
                                          const StageWish& wish,
                                          const Fabric& fabric,
-                                         AtSpeed& at) const {
+                                         AtSpeed& at) {
   if (!at.pieces) at.pieces = price_pieces(plan, fabric, at.speed);
   const auto [found, is_new] = at.times.try_emplace(wish);
   if (is_new) found->second = at.pieces->time(wish);

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "estimator/cluster/cluster_estimate.h"
@@ -44,8 +43,8 @@ class Composer {
   /// several threads.
   ComposedPlan compose(const Plan& plan);
 
-  /// The step of such a plan, which takes far longer to compose: pieces are replayed for each
-  /// number of data ranks, and the schedule for each plan.
+  /// The step of such a plan, which takes far longer to compose: what the data ranks exchange is
+  /// replayed for each number of them, and the schedule for each plan.
   StepTime time(const Plan& plan);
 
  private:
@@ -63,19 +62,28 @@ class Composer {
     std::map<StageWish, StageMemory> memories = {};
     AtSpeed usual = {.speed = 1}, slow = {.speed = kSlowSpeed};
   };
-  using PricedKey = std::tuple<int64_t, int64_t, bool>;
+  struct PricedKey {
+    int64_t data_ranks = 1, stages = 1;
+    bool is_interleaved = false;
+    auto operator<=>(const PricedKey&) const = default;
+  };
+  struct PricedPiece {
+    StagePricer pricer;
+    StageRecords records = {};
+  };
 
   Priced& priced_for(const Plan& plan);
   Priced price(const Plan& plan) const;
-  PricedPieces price_pieces(const Plan& plan, const Fabric& fabric, double speed) const;
+  PricedPieces price_pieces(const Plan& plan, const Fabric& fabric, double speed);
   const StageMemory& stage_memory(const Plan& plan, const StageWish& wish, Priced& priced) const;
   const StageTime& time_of_stage(const Plan& plan,
                                  const StageWish& wish,
                                  const Fabric& fabric,
-                                 AtSpeed& at) const;
+                                 AtSpeed& at);
 
   PieceSet pieces_;
   const Calibration* calibration_;
+  std::map<const ExecutedPiece*, PricedPiece> priced_pieces_;
   std::map<PricedKey, Priced> priced_;
 };
 

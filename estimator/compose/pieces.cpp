@@ -219,29 +219,29 @@ std::vector<PieceRun> probe_runs(const Plan& plan) {
   }
 }
 
-RankProfile as_stage_of(const Plan& plan, int64_t stage, const PieceRun& run, RankProfile profile) {
+void make_stage_of(const Plan& plan,
+                   int64_t stage,
+                   const PieceRun& run,
+                   const RankProfile& profile,
+                   StageRecords& records) {
   const ParallelLayout layout(plan.parallelism);
-  const int64_t moved = stage - profile.coordinate.pipeline;
-  profile.rank = layout.rank({.pipeline = stage});
-  profile.world_size = layout.world_size();
-  profile.coordinate = layout.coordinate(profile.rank);
   const auto replicas = [](const Plan& of) { return static_cast<double>(of.replicas()); };
-  const double share = shares_optimizer(plan) ? replicas(run.plan) / replicas(plan) : 1;
-  for (OperatorRecord& record : profile.operators) {
-    if (record.direction != Direction::kOptimizerStep) continue;
-    record.flops *= share;
-    record.bytes *= share;
-  }
+  records.rank = layout.rank({.pipeline = stage});
+  records.stage = stage;
+  records.optimizer_share = shares_optimizer(plan) ? replicas(run.plan) / replicas(plan) : 1;
   const double growth =
       static_cast<double>(plan.bucket_elements()) / static_cast<double>(run.plan.bucket_elements());
-  for (CollectiveRecord& record : profile.collectives) {
-    record.call.group_size = layout.group(record.call.group, profile.rank).size();
-    move_peer(moved, record.call);
+  if (records.collectives.empty()) records.collectives = profile.collectives;
+  for (std::size_t i = 0; i < profile.collectives.size(); ++i) {
+    CollectiveRecord& record = records.collectives[i];
+    record.call = profile.collectives[i].call;
+    record.count = record.executed_count = profile.collectives[i].count;
+    record.call.group_size = layout.group(record.call.group, records.rank).size();
+    move_peer(stage - profile.coordinate.pipeline, record.call);
     if (!is_of_buckets(record)) continue;
     fill_buckets(growth, record);
     if (record.call.group_size == 1) record.count = record.executed_count = 0;
   }
-  return profile;
 }
 
 }  // namespace estimator

@@ -17,6 +17,7 @@
 #include "estimator/base/enum_names.h"
 #include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
+#include "estimator/step/stage_time.h"
 
 namespace estimator {
 
@@ -62,9 +63,13 @@ int64_t number_of_pieces(const Plan& plan);
 /// the plan takes. Also for a plan of one stage. Empty where there is no such pipeline.
 std::vector<PieceRun> probe_runs(const Plan& plan);
 
-/// The executed stage as a stage of `plan`, another of its family, at this stage of its pipeline:
-/// groups have the sizes that they have there, and what the data ranks share is shared among as
-/// many as there are. Memory is left as it was: see composed_stage.h.
-RankProfile as_stage_of(const Plan& plan, int64_t stage, const PieceRun& run, RankProfile profile);
+/// Makes `records`, which are empty or were made of the same executed stage, those of a stage of
+/// `plan`, another of its family, at this stage of its pipeline: groups have the sizes that they
+/// have there, and what the data ranks share is shared among as many as there are.
+void make_stage_of(const Plan& plan,
+                   int64_t stage,
+                   const PieceRun& run,
+                   const RankProfile& profile,
+                   StageRecords& records);
 
 }  // namespace estimator

@@ -34,6 +34,7 @@ struct Occupancy {
   double memory = 0;           ///< of the bandwidth
   bool is_persistent = false;  ///< see has_persistent_products()
   PortUse ports;
+  bool operator==(const Occupancy&) const = default;
 };
 
 struct WorkPrice {
@@ -44,6 +45,7 @@ struct WorkPrice {
   Source source = Source::kComputed;
   /// False if nothing but its launch is known: neither bytes nor FLOPs.
   bool is_known = true;
+  bool operator==(const WorkPrice&) const = default;
 };
 
 /// Whether it is a product or attention.

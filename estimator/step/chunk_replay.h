@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -41,6 +42,10 @@ struct PricedRecords {
   std::vector<std::optional<RecordPrice>> operators;
   std::vector<std::optional<RecordPrice>> collectives;
   GraphLaunches graphs;
+
+  const std::vector<std::optional<RecordPrice>>& of(OrderKind kind) const {
+    return kind == OrderKind::kOperator ? operators : collectives;
+  }
 };
 
 /// A work of the last micro-batch: seconds since its forward began, or its backward.
@@ -92,6 +97,31 @@ struct HostWaits {
   double operator_seconds = 0;  ///< that it takes for an operator or node, besides its kernels
   /// What it does besides its calls in a forward and in a backward, spread over them.
   double beside_forward_seconds = 0, beside_backward_seconds = 0;
+  bool operator==(const HostWaits&) const = default;
+};
+
+/// Plays a model chunk with the prices of one plan after the other. Laps all of whose prices are as
+/// they were once before are not played again: plans that differ in their data ranks alone share
+/// the usual micro-batches.
+class ChunkPlayer {
+ public:
+  /// `order` must outlive it. Of `records` everything but WorkPrice is taken from here.
+  ChunkPlayer(const StepOrder& order,
+              const PricedRecords& records,
+              int64_t chunk,
+              const HostWaits& waits);
+  ~ChunkPlayer();
+  ChunkPlayer(ChunkPlayer&&) noexcept;
+  ChunkPlayer& operator=(ChunkPlayer&&) noexcept;
+
+  /// See replay_chunk(). `records` are the same ones with prices of their own.
+  ChunkReplay play(const PricedRecords& records, bool keep_works = false);
+  /// Whether it plays this chunk with these waits.
+  bool plays(int64_t chunk, const HostWaits& waits) const;
+
+ private:
+  class Laps;
+  std::unique_ptr<Laps> laps_;
 };
 
 /// Plays one micro-batch after the other through the model chunk, with what happens once in the

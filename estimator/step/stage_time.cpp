@@ -1,6 +1,7 @@
 #include "estimator/step/stage_time.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "estimator/plan/megatron_core.h"
 #include "estimator/step/axis_seconds.h"
 #include "estimator/step/offload_time.h"
+#include "estimator/step/shown_work.h"
 #include "estimator/step/user_buffers.h"
 
 namespace estimator {
@@ -84,33 +86,6 @@ StepOrder in_sequence(const RankProfile& profile) {
   return order;
 }
 
-/// What is allocated at each of the part's works, above what was allocated as it began.
-std::vector<int64_t> added_memory(const OrderEvents& events,
-                                  const PartMemory& part,
-                                  const std::vector<MicroBatchWork>& works) {
-  std::vector<int64_t> added;
-  for (const MicroBatchWork& work : works) {
-    const auto direction = static_cast<Direction>(events.direction[work.event]);
-    const bool is_of_part =
-        is_per_micro_batch(direction) && (direction == Direction::kForward) == part.is_forward;
-    if (is_of_part) added.push_back(events.allocated_bytes[work.event] - part.begin_bytes);
-  }
-  return added;
-}
-
-std::vector<int64_t> largest_of_spans(const std::vector<int64_t>& values) {
-  constexpr std::size_t kSpans = 6;
-  const std::size_t spans = std::min(kSpans, values.size());
-  const auto begin_of = [&](std::size_t span) {
-    return values.begin() + static_cast<std::ptrdiff_t>(span * values.size() / spans);
-  };
-  std::vector<int64_t> largest;
-  for (std::size_t i = 0; i < spans; ++i) {
-    largest.push_back(*std::max_element(begin_of(i), begin_of(i + 1)));
-  }
-  return largest;
-}
-
 /// FSDP2's units in a model chunk: its layers, the experts of a layer whose ranks are others, and
 /// the ends of the model, which are one unit in some frameworks.
 int64_t units_of_chunk(const Plan& plan, int64_t stage, std::size_t chunk) {
@@ -127,103 +102,163 @@ int64_t units_of_chunk(const Plan& plan, int64_t stage, std::size_t chunk) {
   return layers[chunk] + inside + (is_one ? is_first | is_last : is_first + is_last);
 }
 
-class StageSum {
- public:
-  StageSum(const RankProfile& profile, const StageTarget& target)
-      : profile_(profile),
-        target_(target),
-        rates_(target.compute.rates()),
-        launch_(with_torch_of(target.plan.training.framework, rates_.launch())) {
-    time_.chunks.resize(static_cast<std::size_t>(target.plan.parallelism.virtual_stages));
-    time_.gathers_begin_with_step = gather_start(target.plan) != GatherStart::kAtFirstUse;
-  }
+/// Of the optimizer's step, in which the data ranks of the plan have another share.
+OperatorRecord shared_out(OperatorRecord kernel, double share) {
+  kernel.flops *= share;
+  kernel.bytes *= share;
+  return kernel;
+}
 
-  StageTime time() {
-    for (const OperatorRecord& kernel : profile_.operators) add_kernel(kernel);
-    for (const CollectiveRecord& record : profile_.collectives) add_collective(record);
-    replay_chunks();
+bool is_of_optimizer(const OperatorRecord& kernel) {
+  return kernel.direction == Direction::kOptimizerStep;
+}
+
+/// Whether the price depends on more than the GPU and the kernel: on the ranks of the plan.
+bool is_of_plan(const OperatorRecord& kernel) {
+  return is_of_optimizer(kernel) || is_dispatch(kernel);
+}
+
+}  // namespace
+
+class StagePricer::Sum {
+ public:
+  explicit Sum(const RankProfile& profile)
+      : profile_(profile),
+        made_order_(profile.order ? std::nullopt : std::optional(in_sequence(profile))),
+        order_(profile.order ? *profile.order : *made_order_) {}
+
+  StageTime time(const StageRecords& records, const StageTarget& target) {
+    begin(records, target);
+    for (std::size_t i = 0; i < profile_.operators.size(); ++i) {
+      const OperatorRecord& kernel = profile_.operators[i];
+      std::optional<RecordPrice>& record = at_->records.operators[i];
+      if (is_dispatch(kernel)) add_dispatch(kernel, target, record);
+      if (is_of_optimizer(kernel)) add_kernel(shared_out(kernel, records.optimizer_share), record);
+    }
+    for (const CollectiveRecord& record : records.collectives) add_collective(record, target);
+    replay_chunks(records, target);
     wait_for_host();
-    if (profile_.host_memory) add_offload(*profile_.host_memory);
-    return std::move(time_);
+    if (profile_.host_memory) add_offload(*profile_.host_memory, target.plan);
+    return std::move(total_.time);
   }
 
  private:
-  void add_kernel(const OperatorRecord& kernel) {
-    if (kernel.name == kDispatchKernel || kernel.name == kCombineKernel)
-      return add_dispatch(kernel);
-    const OperatorPrice price = kernel_price(kernel, rates_, target_.compute);
-    const double issue = issue_seconds(kernel, launch_, target_.compute);
+  /// What is added up.
+  struct Total {
+    StageTime time;
+    double device_update_seconds = 0;              ///< AdamW on the GPU
+    double host_end_seconds = 0;                   ///< that the host needs for the step's end
+    std::map<std::size_t, double> gather_seconds;  ///< by chunk
+  };
+
+  /// The kernels of the profile, but for those of the optimizer, on one target.
+  struct Kernels {
+    explicit Kernels(const StageTarget& target)
+        : compute(target.compute),
+          rates(compute.rates()),
+          launch(with_torch_of(target.plan.training.framework, rates.launch())) {}
+
+    ComputeTarget compute;
+    GpuRates rates;
+    LaunchCost launch;
+    PricedRecords records;
+    UserBuffers buffers;
+    Total total;
+  };
+
+  Kernels& kernels_on(const StageTarget& target) {
+    for (Kernels& known : kernels_) {
+      const bool is_same = known.compute.slowdown == target.compute.slowdown &&
+                           known.compute.speed == target.compute.speed;
+      if (is_same) return known;
+    }
+    at_ = &kernels_.emplace_back(target);
+    total_ = {};
+    for (const OperatorRecord& kernel : profile_.operators) {
+      at_->records.operators.emplace_back();
+      if (!is_of_plan(kernel)) add_kernel(kernel, at_->records.operators.back());
+    }
+    at_->records.graphs = graph_launches(target.plan, order_, at_->launch);
+    add_dispatches_at_end(order_.events);
+    at_->total = total_;
+    return *at_;
+  }
+
+  void begin(const StageRecords& records, const StageTarget& target) {
+    rank_ = records.rank;
+    is_blocking_ = target.plan.time.launch_blocking;
+    at_ = &kernels_on(target);
+    at_->records.collectives.clear();
+    total_ = at_->total;
+    total_.time.chunks.resize(static_cast<std::size_t>(records.chunks));
+    total_.time.gathers_begin_with_step = gather_start(target.plan) != GatherStart::kAtFirstUse;
+  }
+
+  void add_kernel(const OperatorRecord& kernel, std::optional<RecordPrice>& record) {
+    const OperatorPrice price = kernel_price(kernel, at_->rates, at_->compute);
+    const double issue = issue_seconds(kernel, at_->launch, at_->compute);
     const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
-    std::optional<RecordPrice>& record = records_.operators.emplace_back();
     const WorkPrice work = work_price(kernel, price.seconds);
     add_energy(work, calls, kernel.direction);
-    if (is_fused_adam(kernel)) device_update_seconds_ += calls * price.seconds;
+    if (is_fused_adam(kernel)) total_.device_update_seconds += calls * price.seconds;
     const bool reads_value = kernel.name == "aten::_local_scalar_dense";
     if (!is_of_chunk(kernel.direction, kernel.chunk)) {
       return add_to_end(price.seconds, issue, reads_value, calls);
     }
-    if (is_matmul(kernel)) buffers_.add(kernel, calls, price.seconds);
+    if (is_matmul(kernel)) at_->buffers.add(kernel, calls, price.seconds);
     record = RecordPrice{
-        .price = work, .issue_seconds = issue, .host_waits = is_blocking() || reads_value};
+        .price = work, .issue_seconds = issue, .host_waits = is_blocking_ || reads_value};
     use_in_sequence(*record, calls);
   }
 
   /// A dispatch or a combine, in which all ranks of the experts meet.
-  void add_dispatch(const OperatorRecord& kernel) {
-    const ExpertDispatch call = expert_dispatch(target_.plan, target_.layout, target_.fabric);
+  void add_dispatch(const OperatorRecord& kernel,
+                    const StageTarget& target,
+                    std::optional<RecordPrice>& record) const {
+    const ExpertDispatch call = expert_dispatch(target.plan, target.layout, target.fabric);
     const double share = static_cast<double>(call.multiprocessors) /
-                         static_cast<double>(rates_.gpu().multiprocessors);
-    RecordPrice& record = records_.operators.emplace_back().emplace(RecordPrice{
+                         static_cast<double>(at_->rates.gpu().multiprocessors);
+    record = RecordPrice{
         .price = {.seconds =
-                      expert_dispatch_seconds(call, target_.fabric, kernel.name == kCombineKernel),
+                      expert_dispatch_seconds(call, target.fabric, kernel.name == kCombineKernel),
                   .work_class = WorkClass::kCommunication,
                   .occupancy = {.multiprocessors = share}},
-        .issue_seconds = launch_.host_call_seconds,
+        .issue_seconds = at_->launch.host_call_seconds,
         .group = GroupKind::kExpertModel,
-        .axis_group = axis_group(GroupKind::kExpertModel, target_.plan.parallelism)});
-    use_in_sequence(record, calls_per_part(kernel.count, kernel.direction, profile_));
+        .axis_group = axis_group(GroupKind::kExpertModel, target.plan.parallelism)};
+    use_in_sequence(*record, calls_per_part(kernel.count, kernel.direction, profile_));
   }
 
   WorkPrice work_price(const OperatorRecord& kernel, double seconds) const {
-    WorkPrice work = {
-        .seconds = seconds,
-        .work_class = class_of(kernel),
-        .occupancy = {.multiprocessors = 1,
-                      .memory = share_of_memory(kernel.bytes, seconds, rates_),
-                      .is_persistent = is_matmul(kernel) && has_persistent_products(rates_.gpu())}};
-    if (rates_.power() == nullptr) return work;
+    WorkPrice work = {.seconds = seconds,
+                      .work_class = class_of(kernel),
+                      .occupancy = {.multiprocessors = 1,
+                                    .memory = share_of_memory(kernel.bytes, seconds, at_->rates),
+                                    .is_persistent = is_matmul(kernel) &&
+                                                     has_persistent_products(at_->rates.gpu())}};
+    if (at_->rates.power() == nullptr) return work;
     work.joules = joules_of(work,
-                            operand_dtype(kernel, target_.compute.dtype),
+                            operand_dtype(kernel, at_->compute.dtype),
                             kernel.flops,
-                            rates_,
-                            product_speed(kernel, rates_));
+                            at_->rates,
+                            product_speed(kernel, at_->rates));
     return work;
   }
 
   void add_energy(const WorkPrice& work, double calls, Direction direction) {
     const bool is_often = is_per_micro_batch(direction);
-    StageEnergy& energy = time_.energy;
+    StageEnergy& energy = total_.time.energy;
     (is_often ? energy.joules_per_micro_batch : energy.joules_per_step) += calls * work.joules;
     if (!is_bound_by_arithmetic(work)) return;
     (is_often ? energy.arithmetic_seconds_per_micro_batch : energy.arithmetic_seconds_per_step) +=
         calls * work.seconds;
   }
 
-  static WorkClass class_of(const OperatorRecord& kernel) {
-    if (kernel.name == kDispatchKernel || kernel.name == kCombineKernel) {
-      return WorkClass::kCommunication;
-    }
-    if (is_attention(kernel)) return WorkClass::kAttention;
-    return is_matmul(kernel) ? WorkClass::kProducts : WorkClass::kMemoryBound;
-  }
-
-  bool is_blocking() const { return target_.plan.time.launch_blocking; }
-
   /// Without an order a record stands for all its calls. After each for which the host waits the
   /// GPU is idle until the next one has come.
   void use_in_sequence(RecordPrice& record, double calls) const {
     if (profile_.order) return;
-    const double idle = launch_.wait_seconds + record.issue_seconds;
+    const double idle = at_->launch.wait_seconds + record.issue_seconds;
     record.price.seconds = calls * (record.price.seconds + (record.host_waits ? idle : 0));
     record.issue_seconds *= record.host_waits ? 0 : calls;
     record.host_waits = false;
@@ -232,85 +267,81 @@ class StageSum {
   /// When the host has read a value, the GPU is idle until the next call has come; under launch
   /// blocking it always is.
   void add_to_end(double seconds, double issue, bool reads_value, double calls) {
-    const double idle = reads_value && !is_blocking() ? launch_.wait_seconds + issue : 0;
-    time_.step_end.compute_seconds += calls * (seconds + idle);
+    const double idle = reads_value && !is_blocking_ ? at_->launch.wait_seconds + issue : 0;
+    total_.time.step_end.compute_seconds += calls * (seconds + idle);
     issue_at_end(issue, calls);
   }
 
   void issue_at_end(double seconds, double calls) {
-    host_end_seconds_ += calls * (seconds + (is_blocking() ? launch_.wait_seconds : 0));
+    total_.host_end_seconds +=
+        calls * (seconds + (is_blocking_ ? at_->launch.wait_seconds : 0));
   }
 
-  WorkPrice price_of(const CollectiveRecord& record) const {
-    return collective_price(record.call,
-                            target_.layout.group(record.call.group, profile_.rank),
-                            rates_,
-                            target_.fabric);
+  void add_collective(const CollectiveRecord& record, const StageTarget& target) {
+    at_->records.collectives.emplace_back();
+    if (is_message(record.call.kind) && !is_ring_message(record.call)) {
+      return add_message(record, target);
+    }
+    add_call(record, target);
   }
 
-  void add_collective(const CollectiveRecord& record) {
-    records_.collectives.emplace_back();
-    if (is_message(record.call.kind) && !is_ring_message(record.call)) return add_message(record);
-    add_call(record);
-  }
-
-  void add_call(const CollectiveRecord& record) {
+  void add_call(const CollectiveRecord& record, const StageTarget& target) {
     const CollectiveCall& call = record.call;
+    const ParallelConfig& parallelism = target.plan.parallelism;
     const double calls = calls_per_part(record.count, record.direction, profile_);
-    const double issue = launch_.host_call_seconds;
-    WorkPrice price = price_of(record);
-    price.joules = joules_of(price, call.dtype, 0, rates_);
+    const double issue = at_->launch.host_call_seconds;
+    WorkPrice price =
+        collective_price(call, target.layout.group(call.group, rank_), at_->rates, target.fabric);
+    price.joules = joules_of(price, call.dtype, 0, at_->rates);
     add_energy(price, calls, record.direction);
     if (is_gather(record)) {
-      gather_seconds_[index_of(record.chunk)] += calls * price.seconds;
+      total_.gather_seconds[index_of(record.chunk)] += calls * price.seconds;
     } else if (!is_of_chunk(record.direction, record.chunk)) {
-      seconds_of_axis(time_.step_end.communication_seconds,
-                      axis_group(call.group, target_.plan.parallelism)) += calls * price.seconds;
+      seconds_of_axis(total_.time.step_end.communication_seconds,
+                      axis_group(call.group, parallelism)) += calls * price.seconds;
       return issue_at_end(issue, calls);
     }
-    if (target_.plan.parallelism.tp_comm_overlap) {
+    if (parallelism.tp_comm_overlap) {
       price.seconds =
-          buffers_.seconds_added(record, price.seconds, target_.compute.gpu.multiprocessors);
+          at_->buffers.seconds_added(record, price.seconds, at_->compute.gpu.multiprocessors);
     }
     if (call.kind == CollectiveKind::kRecv) price.occupancy = {};  // those are of what is sent
-    RecordPrice& priced = records_.collectives.back().emplace(
+    RecordPrice& priced = at_->records.collectives.back().emplace(
         RecordPrice{.price = price,
                     .issue_seconds = issue,
                     .group = call.group,
-                    .axis_group = axis_group(call.group, target_.plan.parallelism),
+                    .axis_group = axis_group(call.group, parallelism),
                     .is_message = is_message(call.kind),
-                    .host_waits = is_blocking()});
+                    .host_waits = is_blocking_});
     use_in_sequence(priced, calls);
   }
 
-  void add_message(const CollectiveRecord& record) {
+  void add_message(const CollectiveRecord& record, const StageTarget& target) {
     if (record.call.group != GroupKind::kPipeline) return;
-    const ParallelConfig& parallelism = target_.plan.parallelism;
-    const bool in_parts = traits_of(target_.plan.training.framework).partitioned_sends &&
+    const ParallelConfig& parallelism = target.plan.parallelism;
+    const bool in_parts = traits_of(target.plan.training.framework).partitioned_sends &&
                           !parallelism.sequence_parallel;  // whose messages are parts already
     const int64_t parts = in_parts ? parallelism.tensor : 1;
     if (record.call.kind == CollectiveKind::kRecv) {
-      if (parts > 1) add_call(gather_of_parts(record, parts));
+      if (parts > 1) add_call(gather_of_parts(record, parts), target);
       return;
     }
-    (record.direction == Direction::kForward ? time_.send_forward_bytes
-                                             : time_.send_backward_bytes) =
+    (record.direction == Direction::kForward ? total_.time.send_forward_bytes
+                                             : total_.time.send_backward_bytes) =
         record.call.bytes / parts;
   }
 
   /// Such a host has nothing to do between its wait and the next step.
-  std::optional<double> waits_before_step() const {
-    const bool waits =
-        profile_.order && traits_of(target_.plan.training.framework).synchronized_steps;
+  std::optional<double> waits_before_step(const Plan& plan) const {
+    const bool waits = profile_.order && traits_of(plan.training.framework).synchronized_steps;
     return waits ? std::optional(0.0) : std::nullopt;
   }
 
   /// FSDP2's hooks before and after a unit are Python's.
-  void add_hooks(std::size_t chunk, HostWaits& waits) const {
-    if (!target_.plan.fully_sharded()) return;
-    const auto units =
-        static_cast<double>(units_of_chunk(target_.plan, profile_.coordinate.pipeline, chunk));
-    const std::map<std::string, double>& ranges = launch_.host_ranges;
+  void add_hooks(const Plan& plan, int64_t stage, std::size_t chunk, HostWaits& waits) const {
+    if (!plan.fully_sharded()) return;
+    const auto units = static_cast<double>(units_of_chunk(plan, stage, chunk));
+    const std::map<std::string, double>& ranges = at_->launch.host_ranges;
     waits.beside_forward_seconds = units * ranges.at("FSDP::pre_forward");
     waits.beside_backward_seconds = units * ranges.at("FSDP::pre_backward");
   }
@@ -319,48 +350,57 @@ class StageSum {
   void add_dispatches_at_end(const OrderEvents& events) {
     for (std::size_t i = 0; i < events.kind.size(); ++i) {
       if (is_of_chunk(static_cast<Direction>(events.direction[i]), events.chunk[i])) continue;
-      host_end_seconds_ += static_cast<double>(events.operators[i]) * launch_.host_operator_seconds;
+      total_.host_end_seconds +=
+          static_cast<double>(events.operators[i]) * at_->launch.host_operator_seconds;
     }
   }
 
-  void replay_chunks() {
-    std::optional<StepOrder> made;
-    const StepOrder& order = profile_.order ? *profile_.order : made.emplace(in_sequence(profile_));
-    records_.graphs = graph_launches(target_.plan, order, launch_);
-    add_dispatches_at_end(order.events);
-    HostWaits waits{.seconds = launch_.wait_seconds,
-                    .at_ends_of_parts = profile_.order && synchronizes_sends(target_.plan),
-                    .at_ends_of_micro_batches = profile_.order && waits_for_tokens(target_.plan),
-                    .before_step = waits_before_step(),
-                    .operator_seconds = launch_.host_operator_seconds};
-    for (std::size_t c = 0; c < time_.chunks.size(); ++c) {
-      add_hooks(c, waits);
+  HostWaits host_waits(const Plan& plan) const {
+    return {.seconds = at_->launch.wait_seconds,
+            .at_ends_of_parts = profile_.order && synchronizes_sends(plan),
+            .at_ends_of_micro_batches = profile_.order && waits_for_tokens(plan),
+            .before_step = waits_before_step(plan),
+            .operator_seconds = at_->launch.host_operator_seconds};
+  }
+
+  ChunkPlayer& player_of(int64_t chunk, const HostWaits& waits) {
+    const auto known = std::find_if(players_.begin(), players_.end(), [&](const auto& player) {
+      return player.plays(chunk, waits);
+    });
+    if (known != players_.end()) return *known;
+    return players_.emplace_back(order_, at_->records, chunk, waits);
+  }
+
+  void replay_chunks(const StageRecords& records, const StageTarget& target) {
+    HostWaits waits = host_waits(target.plan);
+    for (std::size_t c = 0; c < total_.time.chunks.size(); ++c) {
+      add_hooks(target.plan, records.stage, c, waits);
       const ChunkReplay time =
-          replay_chunk(order, records_, static_cast<int64_t>(c), waits, target_.keep_works);
-      time_.chunks[c] = {.forward = time.forward,
-                         .backward = time.backward,
-                         .gathers = time.gathers,
-                         .reduction = time.reduction};
-      if (time.gathers.seconds == 0) time_.gather_seconds += gather_seconds_[c];
+          player_of(static_cast<int64_t>(c), waits).play(at_->records, target.keep_works);
+      total_.time.chunks[c] = {.forward = time.forward,
+                               .backward = time.backward,
+                               .gathers = time.gathers,
+                               .reduction = time.reduction};
+      if (time.gathers.seconds == 0) total_.time.gather_seconds += total_.gather_seconds[c];
       if (c == 0) add_to_first(time.first_added_seconds, waits);
-      for (const MicroBatchWork& work : time.works) {
-        time_.chunks[c].works.push_back(shown(work, order));
-      }
-      if (target_.keep_works) add_memory(order, c, time.works);
+      if (target.keep_works) add_shown(c, time.works);
     }
-    if (target_.keep_works) add_memory_before();
+    if (target.keep_works) add_memory_before();
   }
 
-  void add_memory(const StepOrder& order,
-                  std::size_t chunk,
-                  const std::vector<MicroBatchWork>& works) {
-    for (const PartMemory& part : order.memory) {
+  void add_shown(std::size_t chunk, const std::vector<MicroBatchWork>& works) {
+    for (const MicroBatchWork& work : works) {
+      total_.time.chunks[chunk].works.push_back(shown_work(profile_, order_, work));
+    }
+    add_memory(chunk, works);
+  }
+
+  void add_memory(std::size_t chunk, const std::vector<MicroBatchWork>& works) {
+    for (const PartMemory& part : order_.memory) {
       if (index_of(part.chunk) != chunk) continue;
-      ChunkTime& time = time_.chunks[chunk];
-      PartMemoryChange change;
-      change.largest_bytes = largest_of_spans(added_memory(order.events, part, works));
-      change.end_bytes = part.end_bytes - part.begin_bytes;
-      (part.is_forward ? time.forward_memory : time.backward_memory) = std::move(change);
+      ChunkTime& time = total_.time.chunks[chunk];
+      (part.is_forward ? time.forward_memory : time.backward_memory) =
+          memory_change(order_.events, part, works);
     }
   }
 
@@ -370,72 +410,55 @@ class StageSum {
           return record.name.ends_with(".forward_backward");
         });
     if (phase != profile_.phases.rend()) {
-      time_.allocated_before_bytes = phase->before.allocated_bytes;
+      total_.time.allocated_before_bytes = phase->before.allocated_bytes;
     }
   }
 
   void add_to_first(double seconds, const HostWaits& waits) {
-    PartTime& first = time_.first_added;
+    PartTime& first = total_.time.first_added;
     (waits.before_step ? first.compute_seconds : first.communication_seconds.data) = seconds;
-  }
-
-  ShownWork shown(const MicroBatchWork& work, const StepOrder& order) const {
-    const OrderEvents& events = order.events;
-    const auto item = static_cast<std::size_t>(events.item[work.event]);
-    ShownWork shown{.direction = static_cast<Direction>(events.direction[work.event]),
-                    .module = order.modules[static_cast<std::size_t>(events.module[work.event])],
-                    .stream = events.stream[work.event],
-                    .begin_seconds = work.begin,
-                    .end_seconds = work.end};
-    if (events.kind[work.event] == static_cast<int64_t>(OrderKind::kCollective)) {
-      const CollectiveCall& call = profile_.collectives[item].call;
-      shown.name = to_string(call.kind);
-      shown.category = to_string(WorkClass::kCommunication);
-      shown.group = call.group;
-      shown.bytes = call.bytes;
-    } else {
-      const OperatorRecord& record = profile_.operators[item];
-      shown.name = record.name;
-      shown.category = to_string(class_of(record));
-      shown.bytes = static_cast<int64_t>(record.bytes);
-    }
-    return shown;
   }
 
   /// The host works ahead of the GPU as long as it can; under launch blocking they take turns.
   void wait_for_host() {
-    PartTime& gpu = time_.step_end;
-    const double beside = is_blocking() ? 0 : gpu.total_seconds();
-    gpu.compute_seconds += std::max(0.0, host_end_seconds_ - beside);
+    PartTime& gpu = total_.time.step_end;
+    const double beside = is_blocking_ ? 0 : gpu.total_seconds();
+    gpu.compute_seconds += std::max(0.0, total_.host_end_seconds - beside);
   }
 
   /// What stays on the GPU is updated there while the host works.
-  void add_offload(const HostMemoryRecord& host) {
-    const Plan& plan = target_.plan;
-    time_.offload =
+  void add_offload(const HostMemoryRecord& host, const Plan& plan) {
+    StageTime& time = total_.time;
+    time.offload =
         offload_time(host.pieces, host_share(plan), plan.training.overlap_cpu_optimizer_d2h_h2d);
-    const double beside = std::min(device_update_seconds_, time_.offload->update_seconds);
-    time_.step_end.compute_seconds += time_.offload->total_seconds - beside;
+    const double beside = std::min(total_.device_update_seconds, time.offload->update_seconds);
+    time.step_end.compute_seconds += time.offload->total_seconds - beside;
   }
 
   /// The place of a chunk in the lists of chunks.
   std::size_t index_of(int64_t chunk) const {
-    return std::min(static_cast<std::size_t>(std::max<int64_t>(0, chunk)), time_.chunks.size() - 1);
+    return std::min(static_cast<std::size_t>(std::max<int64_t>(0, chunk)),
+                    total_.time.chunks.size() - 1);
   }
 
   const RankProfile& profile_;
-  const StageTarget& target_;
-  const GpuRates rates_;
-  const LaunchCost launch_;
-  PricedRecords records_;
-  UserBuffers buffers_;
-  double device_update_seconds_ = 0;              ///< AdamW on the GPU
-  std::map<std::size_t, double> gather_seconds_;  ///< by chunk
-  StageTime time_;
-  double host_end_seconds_ = 0;  ///< that the host needs for the step's end
+  const std::optional<StepOrder> made_order_;
+  const StepOrder& order_;
+  std::deque<Kernels> kernels_;
+  std::vector<ChunkPlayer> players_;
+  int64_t rank_ = 0;
+  bool is_blocking_ = false;
+  Kernels* at_ = nullptr;  // those of the target
+  Total total_;
 };
 
-}  // namespace
+StagePricer::StagePricer(const RankProfile& profile) : sum_(std::make_unique<Sum>(profile)) {}
+StagePricer::~StagePricer() = default;
+StagePricer::StagePricer(StagePricer&&) noexcept = default;
+
+StageTime StagePricer::time(const StageRecords& records, const StageTarget& target) {
+  return sum_->time(records, target);
+}
 
 StepEnergy StageEnergy::of_step(int64_t micro_batches, double seconds) const {
   const auto times = static_cast<double>(micro_batches);
@@ -459,7 +482,11 @@ PartTime StageTime::backward() const {
 }
 
 StageTime stage_time(const RankProfile& profile, const StageTarget& target) {
-  return StageSum(profile, target).time();
+  return StagePricer(profile).time({.rank = profile.rank,
+                                    .stage = profile.coordinate.pipeline,
+                                    .chunks = target.plan.parallelism.virtual_stages,
+                                    .collectives = profile.collectives},
+                                   target);
 }
 
 }  // namespace estimator

@@ -2,6 +2,7 @@
 // micro-batch, the bytes that go to the neighbour stages, and what happens once in a step.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,6 +87,33 @@ struct StageTarget {
   const ParallelLayout& layout;
   const Fabric& fabric;
   bool keep_works = false;  ///< ChunkTime::works
+};
+
+/// Of a rank, what is its own in each plan for which one profile stands.
+struct StageRecords {
+  int64_t rank = 0;
+  int64_t stage = 0;
+  int64_t chunks = 1;          ///< model chunks
+  double optimizer_share = 1;  ///< of the FLOPs and bytes of the profile's optimizer step
+  std::vector<CollectiveRecord> collectives;  ///< those of the profile, in their order
+};
+
+/// Prices a profile for one plan after the other, whose compute targets differ in their slowdown
+/// and speed alone. What the plans have in common it computes once: kernels, and the laps of
+/// chunk_replay.h whose prices are the same.
+class StagePricer {
+ public:
+  /// `profile` must outlive it.
+  explicit StagePricer(const RankProfile& profile);
+  ~StagePricer();
+  StagePricer(StagePricer&&) noexcept;
+
+  /// See stage_time().
+  StageTime time(const StageRecords& records, const StageTarget& target);
+
+ private:
+  class Sum;
+  std::unique_ptr<Sum> sum_;
 };
 
 /// What a chunk does comes from a replay of the order in which the rank ran it (chunk_replay.h):

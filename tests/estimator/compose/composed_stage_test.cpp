@@ -6,6 +6,7 @@
 #include <set>
 
 #include "estimator/base/fields.h"
+#include "estimator/compose/composer.h"
 
 namespace estimator {
 namespace {
@@ -292,12 +293,6 @@ TEST(Pieces, BecomeStagesOfOtherDataRanks) {
   PieceRun run{.plan = piece_base()};
   run.plan.parallelism.bucket_elements = 40;
   RankProfile profile;
-  OperatorRecord adam;
-  adam.direction = Direction::kOptimizerStep;
-  adam.bytes = 800;
-  OperatorRecord product = adam;
-  product.direction = Direction::kForward;
-  profile.operators = {adam, product};
   CollectiveRecord reduce;
   reduce.call.group = GroupKind::kDataContext;
   reduce.call.group_size = 2;
@@ -307,11 +302,13 @@ TEST(Pieces, BecomeStagesOfOtherDataRanks) {
   profile.collectives = {reduce};
   Plan plan = piece_base({{"cluster", {{"nodes", 4}}}});  // 8 data ranks
   plan.parallelism.bucket_elements = 80;                  // buckets twice as large
-  const RankProfile stage = as_stage_of(plan, 3, run, profile);
-  EXPECT_EQ(stage.coordinate.pipeline, 3);
+  StageRecords stage;
+  make_stage_of(run.plan, 1, run, profile, stage);
+  EXPECT_EQ(stage.optimizer_share, 1);
+  make_stage_of(plan, 3, run, profile, stage);
+  EXPECT_EQ(stage.stage, 3);
   EXPECT_EQ(stage.rank, 24);
-  EXPECT_EQ(stage.operators[0].bytes, 200);
-  EXPECT_EQ(stage.operators[1].bytes, 800);
+  EXPECT_EQ(stage.optimizer_share, 0.25);
   EXPECT_EQ(stage.collectives[0].call.group_size, 8);
   EXPECT_EQ(stage.collectives[0].count, 3);
   EXPECT_EQ(stage.collectives[0].call.bytes, 2000);
@@ -340,6 +337,88 @@ TEST(Pieces, HaveDenseLayersBesideTheEmbedding) {
   EXPECT_EQ(runs[0].plan.expert_layers_of_stage(0), (std::vector<bool>{false, true, true}));
   EXPECT_EQ(runs[1].plan.expert_layers_of_stage(1), (std::vector<bool>{true, true}));
   EXPECT_EQ(runs.back().plan.expert_layers_of_stage(0), (std::vector<bool>{false, true, true}));
+}
+
+/// Products in both directions, and one bucket of gradients that is reduced beside the backward.
+void add_work(int64_t layers, RankProfile& profile) {
+  profile.micro_batches.total = 8;
+  StepOrder& order = profile.order.emplace();
+  order.modules = {""};
+  order.records = 1;
+  const auto add_product = [&](Direction direction) {
+    order.events.add({.item = std::ssize(profile.operators), .direction = direction});
+    OperatorRecord& product = profile.operators.emplace_back();
+    product.name = "aten::mm";
+    product.shapes = {{1024 * layers, 4096}, {4096, 4096}};
+    product.dtype = "BFloat16";
+    product.flops = static_cast<double>(2 * 1024 * layers * 4096 * 4096);
+    product.direction = direction;
+    product.chunk = 0;
+    product.count = 8;
+  };
+  add_product(Direction::kForward);
+  add_product(Direction::kBackward);
+  order.events.add({.kind = OrderKind::kRecord, .direction = Direction::kBackward});
+  order.events.add(
+      {.kind = OrderKind::kWait, .stream = 1, .direction = Direction::kReduceGradients});
+  order.events.add(
+      {.kind = OrderKind::kCollective, .stream = 1, .direction = Direction::kReduceGradients});
+  CollectiveRecord& reduce = profile.collectives.emplace_back();
+  reduce.call = {.kind = CollectiveKind::kReduceScatter,
+                 .group = GroupKind::kDataContext,
+                 .group_size = 2,
+                 .dtype = "BFloat16",
+                 .bytes = layers << 25};
+  reduce.direction = Direction::kReduceGradients;
+  reduce.chunk = 0;
+  reduce.count = 1;
+  add_product(Direction::kBackward);
+}
+
+Composer composer_of(const Plan& plan) {
+  std::vector<PieceRun> runs = piece_runs(plan);
+  std::vector<RankProfile> profiles;
+  for (const PieceRun& run : runs) {
+    profiles.push_back(piece(run.place, run.layers, run.in_flight).profile);
+    add_work(run.layers, profiles.back());
+  }
+  return {std::move(runs), std::move(profiles), nullptr};
+}
+
+std::vector<double> figures(Composer& composer, const Plan& plan) {
+  const ComposedPlan memory = composer.compose(plan);
+  const StepTime time = composer.time(plan);
+  return {static_cast<double>(memory.peak_bytes),
+          time.iteration_seconds,
+          time.compute_seconds,
+          time.bubble_seconds,
+          time.exposed_communication_seconds.data};
+}
+
+// In both orders, so that each plan finds what the others left.
+TEST(Composer, GivesAPlanTheSameFiguresAfterOthersOfItsFamily) {
+  std::vector<Plan> plans;
+  for (const int64_t nodes : {1, 2, 4}) {
+    for (const int64_t stages : {2, 4}) {
+      for (const int64_t chunks : {1, 2, 3}) {
+        plans.push_back(piece_base(
+            {{"cluster", {{"nodes", nodes}}},
+             {"parallelism",
+              {{"pipeline", stages}, {"virtual_stages", chunks}, {"overlap_grad_reduce", true}}}}));
+      }
+    }
+  }
+  Composer ascending = composer_of(plans.front()), descending = composer_of(plans.front());
+  std::set<double> steps;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Plan& last = plans[plans.size() - 1 - i];
+    EXPECT_EQ(pieces_of(plans[i]), pieces_of(plans.front()));
+    Composer alone = composer_of(plans.front()), last_alone = composer_of(plans.front());
+    EXPECT_EQ(figures(ascending, plans[i]), figures(alone, plans[i]));
+    EXPECT_EQ(figures(descending, last), figures(last_alone, last));
+    steps.insert(alone.time(plans[i]).iteration_seconds);
+  }
+  EXPECT_EQ(steps.size(), plans.size());
 }
 
 TEST(Composition, IsRefusedWhereLayersAreNotAlike) {

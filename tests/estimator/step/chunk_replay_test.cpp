@@ -48,6 +48,9 @@ class Order {
     return record(stream);
   }
 
+  ChunkPlayer player() const { return {order_, records_, 0, {}}; }
+  const PricedRecords& records() const { return records_; }
+
   ChunkReplay time(int64_t of_chunk = 0, const HostWaits& waits = {}) const {
     return replay_chunk(order_, records_, of_chunk, waits);
   }
@@ -257,6 +260,22 @@ TEST(ChunkReplay, ReductionsComeOnceInAStep) {
   Order order;
   reduced_backward(order, 4);
   EXPECT_NEAR(order.time().backward.total_seconds(), 10, kExact);
+}
+
+// A player that has played other prices gives what a new one does.
+TEST(ChunkPlayer, SharesTheUsualLapsOfPlansWithOtherReductions) {
+  Order order;
+  reduced_backward(order, 4);
+  ChunkPlayer player = order.player();
+  for (const double seconds : {1.0, 4.0, 2.5, 1.0}) {
+    Order other;
+    reduced_backward(other, seconds);
+    const ChunkReplay shared = player.play(other.records()), alone = other.time();
+    EXPECT_EQ(shared.backward.compute_seconds, alone.backward.compute_seconds);
+    EXPECT_EQ(shared.reduction.beside_seconds, alone.reduction.beside_seconds);
+    EXPECT_EQ(shared.reduction.left_seconds, alone.reduction.left_seconds);
+    EXPECT_EQ(shared.reduction.end_seconds, seconds);
+  }
 }
 
 TEST(ChunkReplay, WithoutOverlapReductionsComeOneAfterTheOtherAtTheEnd) {
