@@ -218,14 +218,14 @@ class StagePricer::Sum {
     const ExpertDispatch call = expert_dispatch(target.plan, target.layout, target.fabric);
     const double share = static_cast<double>(call.multiprocessors) /
                          static_cast<double>(at_->rates.gpu().multiprocessors);
-    record = RecordPrice{
-        .price = {.seconds =
-                      expert_dispatch_seconds(call, target.fabric, kernel.name == kCombineKernel),
-                  .work_class = WorkClass::kCommunication,
-                  .occupancy = {.multiprocessors = share}},
-        .issue_seconds = at_->launch.host_call_seconds,
-        .group = GroupKind::kExpertModel,
-        .axis_group = axis_group(GroupKind::kExpertModel, target.plan.parallelism)};
+    record =
+        RecordPrice{.price = {.seconds = expert_dispatch_seconds(
+                                  call, target.fabric, kernel.name == kCombineKernel),
+                              .work_class = WorkClass::kCommunication,
+                              .occupancy = {.multiprocessors = share}},
+                    .issue_seconds = at_->launch.host_call_seconds,
+                    .group = GroupKind::kExpertModel,
+                    .axis_group = axis_group(GroupKind::kExpertModel, target.plan.parallelism)};
     use_in_sequence(*record, calls_per_part(kernel.count, kernel.direction, profile_));
   }
 
@@ -273,8 +273,7 @@ class StagePricer::Sum {
   }
 
   void issue_at_end(double seconds, double calls) {
-    total_.host_end_seconds +=
-        calls * (seconds + (is_blocking_ ? at_->launch.wait_seconds : 0));
+    total_.host_end_seconds += calls * (seconds + (is_blocking_ ? at_->launch.wait_seconds : 0));
   }
 
   void add_collective(const CollectiveRecord& record, const StageTarget& target) {
