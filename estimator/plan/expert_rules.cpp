@@ -193,9 +193,10 @@ void check_flex_dispatcher(Rules& rules) {
   const std::string named =
       fmt::format("training.moe_token_dispatcher_type = flex, moe_flex_dispatcher_backend = {}",
                   to_string(t.moe_flex_dispatcher_backend));
-  const auto require = [&](bool holds, const char* what, std::string where, const char* help) {
-    rules.require(holds, what, named + where, help);
-  };
+  const auto require =
+      [&](bool holds, const char* what, const std::string& where, const char* help) {
+        rules.require(holds, what, named + where, help);
+      };
   require(t.framework == Framework::kMegatronLm,
           "the dispatcher flex is Megatron-LM's",
           fmt::format(", training.framework = {}", to_string(t.framework)),

@@ -169,6 +169,7 @@ FrameworkTraits torchtitan() {
       .stacked_experts = true,
       .overlapped_sends = false,   // _step_microbatches() of Schedule1F1B waits for them
       .synchronized_steps = true,  // dist_sum() of the tokens in train_step of torchtitan/train.py
+      .waits_for_tokens = true,    // train_step()
       .torch_pipeline = true,
       .notes = {
           "ZeRO stages 2 and 3 are FSDP2 with fp32 parameters, computation in the plan's dtype "

@@ -115,6 +115,7 @@ struct FrameworkTraits {
   bool synchronized_sends = false;
   bool overlap_flags = false;
   bool synchronized_steps = false;
+  bool waits_for_tokens = false;
   bool partitioned_sends = false;
   bool schedule_variables = false;
   bool projection_first = false;
@@ -270,6 +271,10 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.synchronized_sends,
         "a pipeline stage's host waits for its GPU whenever it has sent or received, but where "
         "messages overlap");
+  visit("waits_for_tokens",
+        traits.waits_for_tokens,
+        "the host waits for its GPU before each micro-batch, whose tokens it copies from memory "
+        "that is not page-locked");
   visit("overlap_flags",
         traits.overlap_flags,
         "has flags that reduce gradients during the last backward and gather parameters during the "

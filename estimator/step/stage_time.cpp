@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/megatron_core.h"
 #include "estimator/step/axis_seconds.h"
+#include "estimator/step/host_waits.h"
 #include "estimator/step/offload_time.h"
 #include "estimator/step/shown_work.h"
 #include "estimator/step/user_buffers.h"
@@ -40,20 +40,6 @@ bool is_of_chunk(Direction direction, int64_t chunk) {
 bool is_gather(const CollectiveRecord& record) {
   return record.direction == Direction::kOptimizerStep &&
          record.call.kind == CollectiveKind::kAllGather && is_of_replicas(record.call.group);
-}
-
-/// Whether the host waits for its GPU at the end of each forward and backward.
-bool synchronizes_sends(const Plan& plan) {
-  const ParallelConfig& parallelism = plan.parallelism;
-  const bool overlaps = parallelism.virtual_stages > 1 && parallelism.overlap_p2p_communication;
-  return parallelism.pipeline > 1 && !overlaps &&
-         traits_of(plan.training.framework).synchronized_sends;
-}
-
-/// Whether the host waits for its GPU before each micro-batch: TorchTitan copies its tokens from
-/// memory that is not page-locked (train_step() in torchtitan/train.py of v0.2.2).
-bool waits_for_tokens(const Plan& plan) {
-  return plan.training.framework == Framework::kTorchtitan && plan.parallelism.pipeline == 1;
 }
 
 /// What the tensor ranks do with a message that came in parts.
@@ -84,22 +70,6 @@ StepOrder in_sequence(const RankProfile& profile) {
     add_all(per_micro_batch, OrderKind::kCollective, profile.collectives);
   }
   return order;
-}
-
-/// FSDP2's units in a model chunk: its layers, the experts of a layer whose ranks are others, and
-/// the ends of the model, which are one unit in some frameworks.
-int64_t units_of_chunk(const Plan& plan, int64_t stage, std::size_t chunk) {
-  const std::vector<int64_t> layers = plan.layers_of_chunks(stage);
-  const auto first = std::accumulate(
-      layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(chunk), int64_t{0});
-  const std::vector<bool> experts = plan.expert_layers_of_stage(stage);
-  const auto begin = experts.begin() + first;
-  const int64_t inside =
-      plan.parallelism.expert > 1 ? std::count(begin, begin + layers[chunk], true) : 0;
-  const int64_t is_first = stage == 0 && chunk == 0;
-  const int64_t is_last = stage == plan.parallelism.pipeline - 1 && chunk + 1 == layers.size();
-  const bool is_one = traits_of(plan.training.framework).root_unit;
-  return layers[chunk] + inside + (is_one ? is_first | is_last : is_first + is_last);
 }
 
 /// Of the optimizer's step, in which the data ranks of the plan have another share.
@@ -330,21 +300,6 @@ class StagePricer::Sum {
         record.call.bytes / parts;
   }
 
-  /// Such a host has nothing to do between its wait and the next step.
-  std::optional<double> waits_before_step(const Plan& plan) const {
-    const bool waits = profile_.order && traits_of(plan.training.framework).synchronized_steps;
-    return waits ? std::optional(0.0) : std::nullopt;
-  }
-
-  /// FSDP2's hooks before and after a unit are Python's.
-  void add_hooks(const Plan& plan, int64_t stage, std::size_t chunk, HostWaits& waits) const {
-    if (!plan.fully_sharded()) return;
-    const auto units = static_cast<double>(units_of_chunk(plan, stage, chunk));
-    const std::map<std::string, double>& ranges = at_->launch.host_ranges;
-    waits.beside_forward_seconds = units * ranges.at("FSDP::pre_forward");
-    waits.beside_backward_seconds = units * ranges.at("FSDP::pre_backward");
-  }
-
   /// Of what is played with no chunk: what the host dispatches there.
   void add_dispatches_at_end(const OrderEvents& events) {
     for (std::size_t i = 0; i < events.kind.size(); ++i) {
@@ -354,13 +309,7 @@ class StagePricer::Sum {
     }
   }
 
-  HostWaits host_waits(const Plan& plan) const {
-    return {.seconds = at_->launch.wait_seconds,
-            .at_ends_of_parts = profile_.order && synchronizes_sends(plan),
-            .at_ends_of_micro_batches = profile_.order && waits_for_tokens(plan),
-            .before_step = waits_before_step(plan),
-            .operator_seconds = at_->launch.host_operator_seconds};
-  }
+  bool has_order() const { return profile_.order.has_value(); }
 
   ChunkPlayer& player_of(int64_t chunk, const HostWaits& waits) {
     const auto known = std::find_if(players_.begin(), players_.end(), [&](const auto& player) {
@@ -371,9 +320,9 @@ class StagePricer::Sum {
   }
 
   void replay_chunks(const StageRecords& records, const StageTarget& target) {
-    HostWaits waits = host_waits(target.plan);
     for (std::size_t c = 0; c < total_.time.chunks.size(); ++c) {
-      add_hooks(target.plan, records.stage, c, waits);
+      const HostWaits waits =
+          host_waits(target.plan, at_->launch, {.stage = records.stage, .chunk = c}, has_order());
       const ChunkReplay time =
           player_of(static_cast<int64_t>(c), waits).play(at_->records, target.keep_works);
       total_.time.chunks[c] = {.forward = time.forward,

@@ -53,12 +53,11 @@ struct Dispatch : torch::autograd::Function<Dispatch> {
     context->saved_data["weights"] = weights.size(1);
     const bool is_hybrid = weights_of_row == 0;
     context->saved_data["is_hybrid"] = is_hybrid;
-    const variable_list written =
-        as_kernel(estimator::kDispatchKernel.data(), {tokens, weights}, [&] {
-          return variable_list{at::empty({rows, tokens.size(1)}, tokens.options()),
-                               is_hybrid ? at::empty({rows}, weights.options())
-                                         : at::empty({rows, weights_of_row}, weights.options())};
-        });
+    variable_list written = as_kernel(estimator::kDispatchKernel.data(), {tokens, weights}, [&] {
+      return variable_list{at::empty({rows, tokens.size(1)}, tokens.options()),
+                           is_hybrid ? at::empty({rows}, weights.options())
+                                     : at::empty({rows, weights_of_row}, weights.options())};
+    });
     record_sorting("te::moe_permute", written[0], is_hybrid);
     return written;
   }

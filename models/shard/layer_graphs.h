@@ -1,6 +1,6 @@
-// CUDA graphs of layers, as Megatron-LM captures them (TECudaGraphHelper in megatron/core/
-// transformer/cuda_graphs.py) with TransformerEngine's make_graphed_callables()
-// (transformer_engine/ pytorch/graph.py, whose buffers are reused):
+// CUDA graphs of layers, as Megatron-LM captures them (TECudaGraphHelper in
+// megatron/core/transformer/cuda_graphs.py) with TransformerEngine's make_graphed_callables()
+// (transformer_engine/pytorch/graph.py, whose buffers are reused):
 //
 //   a graph reads a tensor that stays, into which the layer's input is copied; there are as many as
 //   forwards of layers wait for their backward at once;

@@ -213,8 +213,9 @@ class Importer {
     try_to(
         [&] {
           const std::string text =
-              row.constant.empty() ? translated(without_digit_separators(entry.value()), row.words)
-                                   : row.constant;
+              row.constant.empty()
+                  ? translated(without_digit_separators(joined(entry, option->type)), row.words)
+                  : row.constant;
           write(row.path, option_value(option->type, text, entry.key), entry);
         },
         entry);
@@ -228,7 +229,7 @@ class Importer {
     if (!flag.is_switch() && is_unset(entry, flag.path)) return;
     try_to(
         [&] {
-          const std::string text = flag.is_switch() ? switch_text(entry) : joined(entry, flag);
+          const std::string text = flag.is_switch() ? switch_text(entry) : joined(entry, flag.type);
           const bool yields = flag.said.yields && written_.contains(flag.path);
           if (!yields) write(flag.path, flag_value(flag, text), entry);
         },
@@ -243,10 +244,10 @@ class Importer {
   }
 
   /// A pattern of layers may have been divided at its blanks; words of a list are.
-  static std::string joined(const SourceEntry& entry, const PlanFlag& flag) {
+  static std::string joined(const SourceEntry& entry, estimator::OptionType type) {
     using enum estimator::OptionType;
-    if (flag.type == kWholeList) return fmt::format("{}", fmt::join(entry.values, ""));
-    return flag.type == kTextList ? fmt::format("{}", fmt::join(entry.values, ",")) : entry.value();
+    if (type == kWholeList) return fmt::format("{}", fmt::join(entry.values, ""));
+    return type == kTextList ? fmt::format("{}", fmt::join(entry.values, ",")) : entry.value();
   }
 
   bool is_unset(const SourceEntry& entry, const std::string& path) {

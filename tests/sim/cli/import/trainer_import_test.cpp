@@ -250,6 +250,8 @@ TEST_F(TrainerImport, ReadsAdaptersWhereTheyAreTrained) {
   const auto techniques = [&](const std::string& more) {
     return named_techniques(imported(factory + more, "lora.yaml"));
   };
+  const ImportedPlan listed = imported(factory + "lora_target: [q_proj, down_proj]\n", "lora.yaml");
+  EXPECT_EQ(said_key(listed, "training.lora_target_modules"), (Json{"q_proj", "down_proj"}));
   EXPECT_EQ(techniques("quantization_bit: 4\n"), Names{"quantized-weights"});
   EXPECT_EQ(techniques("additional_target: embed_tokens\n"), Names{"adapters"});
   write("examples/ds.json", kZero3);
