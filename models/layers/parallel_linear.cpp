@@ -198,6 +198,15 @@ std::optional<LoraAdapter> make_adapter(const ShardContext& context,
       {.name = spec.name, .inputs = spec.inputs, .outputs = spec.outputs, .at_mark = spec.at_mark});
 }
 
+/// The product through PyTorch's own linear layer, with what the adapter adds to it.
+at::Tensor autograds_own_product(const LinearCall& call,
+                                 const at::Tensor& input,
+                                 const std::optional<at::Tensor>& bias,
+                                 const std::optional<LoraAdapter>& adapter) {
+  const at::Tensor product = at::linear(input, call.weight->value, bias);
+  return adapter ? adapter->add_to(product, input) : product;
+}
+
 }  // namespace
 
 at::Tensor whole_input(const ShardContext& context, const at::Tensor& input) {
@@ -230,8 +239,7 @@ at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
 at::Tensor ColumnParallelLinear::compute(const at::Tensor& input) const {
   const auto bias = call_->has_bias ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
   if (call_->autograds_own) {
-    const at::Tensor product = at::linear(input, call_->weight->value, bias);
-    return adapter_ ? adapter_->add_to(product, input) : product;
+    return autograds_own_product(*call_, input, bias, adapter_);
   }
   if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, bias, call_);
   return ColumnParallelFunction::apply(input, call_->weight->value, bias, call_);
@@ -281,9 +289,8 @@ at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
 
 at::Tensor RowParallelLinear::compute(const at::Tensor& input) const {
   if (call_->autograds_own) {
-    const at::Tensor product =
-        at::linear(input, call_->weight->value, bias_ ? std::optional(bias_->value) : std::nullopt);
-    return adapter_ ? adapter_->add_to(product, input) : product;
+    const auto bias = bias_ ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
+    return autograds_own_product(*call_, input, bias, adapter_);
   }
   if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, {}, call_);
   return RowParallelFunction::apply(input, call_->weight->value, call_);

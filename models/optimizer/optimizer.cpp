@@ -171,8 +171,7 @@ void DistributedOptimizer::clip(const std::vector<at::Tensor>& gradients) const 
 }
 
 /// Each parameter's norm is summed over the ranks that have parts of it, those of expert ranks
-/// apart
-/// (_NormPartial in torch/distributed/tensor/_ops/_math_ops.py of torch 2.11,
+/// apart (_NormPartial in torch/distributed/tensor/_ops/_math_ops.py of torch 2.11,
 /// _clip_grad_norm_with_ep in torchtitan/distributed/utils.py of v0.2.2).
 at::Tensor DistributedOptimizer::summed_norms(const std::vector<at::Tensor>& norms) const {
   if (!settings_.sums_norms) return at::stack(norms);

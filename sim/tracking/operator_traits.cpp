@@ -184,7 +184,7 @@ OperatorTraits traits_of(const c10::OperatorName& name, c10::DeviceType device) 
   if (!op) throw std::logic_error("libtorch does not know the operator " + c10::toString(name));
   const c10::FunctionSchema& schema = op->schema();
   OperatorTraits traits{.name = schema.name(), .device = device};
-  traits.takes_host = !contains(kViews, traits.name);
+  traits.takes_host = !is_always_view(traits.name);
   traits.moves_no_data = is_view(schema) || contains(kMoveNoData, traits.name);
   traits.counts_calls = contains(kCountCalls, traits.name) || contains(kUpdateACopy, traits.name);
   traits.is_kernel = !traits.moves_no_data && !traits.counts_calls && has_kernel(*op, device);

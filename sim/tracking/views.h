@@ -1,6 +1,8 @@
 // PyTorch's operators that `onerank exec` does not observe, and that no recorder counts.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 namespace sim {
@@ -25,5 +27,9 @@ inline constexpr std::string_view kViews[] = {"aten::alias",
                                               "aten::unsqueeze",
                                               "aten::view",
                                               "aten::view_as"};
+
+inline bool is_always_view(std::string_view operator_name) {
+  return std::find(std::begin(kViews), std::end(kViews), operator_name) != std::end(kViews);
+}
 
 }  // namespace sim

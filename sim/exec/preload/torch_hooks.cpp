@@ -143,9 +143,7 @@ bool is_observed(const OperatorName& op) {
   if (!is_partly_observed(op.name)) return true;
   static auto* const observed = real<decltype(&is_observed)>("libtorch_cpu.so", IS_OBSERVED);
   if (!is_recorded) return observed(op);
-  return std::find(std::begin(sim::kViews), std::end(sim::kViews), op.name) ==
-             std::end(sim::kViews) &&
-         observed(op);
+  return !sim::is_always_view(op.name) && observed(op);
 }
 
 namespace {
