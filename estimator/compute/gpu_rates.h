@@ -33,6 +33,13 @@ struct LaunchCost {
   double graph_kernel_seconds = 0;  ///< on the GPU, from kernel to kernel of a CUDA graph
   double graph_launch_seconds = 0;  ///< on the host, for a CUDA graph
 
+  /// On the host, of a kernel, copy or collective before which so many operators ran since the
+  /// last. Where an operator launches kernels in a loop, the further ones take no more than their
+  /// launch.
+  double call_seconds(int64_t operators, bool is_of_operator) const {
+    return operators == 0 && is_of_operator ? host_loop_seconds : host_call_seconds;
+  }
+
   /// The host takes so many times as long.
   void slow_host(double times);
 };

@@ -110,12 +110,10 @@ const WorkPrice& RankPlayer::price_of(const Running& running) const {
   return prices_[index(item_of(running.issued.event))];
 }
 
-/// Where an operator launches kernels in a loop, the further ones take no more than their launch.
 double RankPlayer::call_seconds(int64_t event) const {
   const TraceWork& work = work_of(event);
   const bool is_of_operator = !work.operator_name.empty() || work.kind == WorkKind::kFill;
-  const bool is_further = trace_.events.operators[index(event)] == 0 && is_of_operator;
-  return is_further ? launch_.host_loop_seconds : launch_.host_call_seconds;
+  return launch_.call_seconds(trace_.events.operators[index(event)], is_of_operator);
 }
 
 double RankPlayer::issue_seconds(int64_t event) const {

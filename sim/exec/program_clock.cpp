@@ -43,8 +43,7 @@ void ProgramClock::issued(const TracedEvent& event, bool is_of_operator) {
   const estimator::LaunchCost& cost = rates_.launch();
   clock_.host_works(static_cast<double>(event.operators) * cost.host_operator_seconds);
   if (event.issue == estimator::HostIssue::kCall) {
-    const bool is_further = event.operators == 0 && is_of_operator;
-    clock_.host_works(is_further ? cost.host_loop_seconds : cost.host_call_seconds);
+    clock_.host_works(cost.call_seconds(event.operators, is_of_operator));
   }
   wait(event, clock_);
   if (!trace_.is_on()) return;
