@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "estimator/base/enum_names.h"
 #include "estimator/base/option.h"
@@ -38,6 +39,16 @@ void visit_fields(Visitor& visit, MemoryTerm& term) {
   visit("high_bytes", term.high_bytes, "at most");
   visit("source", term.source, "where the number comes from");
   visit("note", term.note, "how");
+}
+
+/// A term that is known to the byte.
+inline MemoryTerm exact_memory(std::string name, int64_t bytes, Source source, std::string note) {
+  return {.name = std::move(name),
+          .value_bytes = bytes,
+          .low_bytes = bytes,
+          .high_bytes = bytes,
+          .source = source,
+          .note = std::move(note)};
 }
 
 /// One rate from which the time of operators was computed.

@@ -14,26 +14,24 @@
 namespace estimator {
 namespace {
 
-MemoryTerm allocator_term(const RankProfile& profile) {
-  const int64_t bytes = profile.peak.reserved_bytes;
-  MemoryTerm term;
-  term.name = "allocator, reserved";
-  term.value_bytes = term.low_bytes = term.high_bytes = bytes;
-  switch (profile.device.kind) {
+std::string allocator_note(const DeviceRecord& device) {
+  switch (device.kind) {
     case DeviceKind::kCuda:
-      term.source = Source::kMeasured;
-      term.note = fmt::format("largest of all phases on {}", profile.device.name);
-      break;
+      return fmt::format("largest of all phases on {}", device.name);
     case DeviceKind::kVirtual:
-      term.source = Source::kSimulated;
-      term.note = "largest of all phases of PyTorch's own CUDA allocator on the virtual GPU";
-      break;
+      return "largest of all phases of PyTorch's own CUDA allocator on the virtual GPU";
     case DeviceKind::kCpu:
-      term.source = Source::kSimulated;
-      term.note = "tensors counted on the CPU in blocks of 512 bytes; segments are not modelled";
       break;
   }
-  return term;
+  return "tensors counted on the CPU in blocks of 512 bytes; segments are not modelled";
+}
+
+MemoryTerm allocator_term(const RankProfile& profile) {
+  return exact_memory(
+      "allocator, reserved",
+      profile.peak.reserved_bytes,
+      profile.device.kind == DeviceKind::kCuda ? Source::kMeasured : Source::kSimulated,
+      allocator_note(profile.device));
 }
 
 Fit fit_of_row(const RankClassEstimate& row, int64_t limit_bytes) {
@@ -168,14 +166,11 @@ namespace {
 std::optional<MemoryTerm> other_libraries(const ProgramRecord& program) {
   const int64_t bytes = program.other_libraries_bytes;
   if (bytes == 0) return std::nullopt;
-  return MemoryTerm{.name = "other libraries",
-                    .value_bytes = bytes,
-                    .low_bytes = bytes,
-                    .high_bytes = bytes,
-                    .source = Source::kSimulated,
-                    .note =
-                        "taken with calls of CUDA beside PyTorch's allocator, when most of the "
-                        "virtual GPU was in use"};
+  return exact_memory("other libraries",
+                      bytes,
+                      Source::kSimulated,
+                      "taken with calls of CUDA beside PyTorch's allocator, when most of the "
+                      "virtual GPU was in use");
 }
 
 }  // namespace

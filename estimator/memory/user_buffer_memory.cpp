@@ -11,15 +11,13 @@ std::optional<MemoryTerm> user_buffer_memory(const Plan& plan) {
   const TrainingConfig& t = plan.training;
   const int64_t tokens = t.sequence_length.value() * t.micro_batch_size / plan.parallelism.context;
   const int64_t bytes = kBuffers * tokens * plan.model.hidden_size * bytes_per_element(t.dtype);
-  return MemoryTerm{.name = "user buffers",
-                    .value_bytes = bytes,
-                    .low_bytes = bytes,
-                    .high_bytes = bytes,
-                    .source = Source::kComputed,
-                    .note = fmt::format("{} of TransformerEngine, {} tokens x {} each",
-                                        kBuffers,
-                                        tokens,
-                                        plan.model.hidden_size)};
+  return exact_memory("user buffers",
+                      bytes,
+                      Source::kComputed,
+                      fmt::format("{} of TransformerEngine, {} tokens x {} each",
+                                  kBuffers,
+                                  tokens,
+                                  plan.model.hidden_size));
 }
 
 }  // namespace estimator

@@ -137,6 +137,16 @@ void PhaseLog::reopen_last(const Boundary& boundary) {
   started_ = boundary.time;
 }
 
+bool PhaseLog::is_in_iteration() const {
+  return running_.name.starts_with("iteration_") || running_.name == kBuildOptimizer;
+}
+
+estimator::Direction PhaseLog::direction() const {
+  if (!is_in_iteration()) return estimator::Direction::kReduceGradients;
+  return running_.name.ends_with(kStepPhase) ? estimator::Direction::kOptimizerStep
+                                             : estimator::Direction::kForward;
+}
+
 std::string PhaseLog::iteration_phase(const char* part) const {
   return "iteration_" + std::to_string(iteration_) + "." + part;
 }

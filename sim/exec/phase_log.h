@@ -27,11 +27,12 @@ struct Boundary {
 /// closure that an optimizer is given to compute the loss (PyTorch Lightning gives one to each)
 /// runs before the step, although it is called in it; steps inside a backward are one step at its
 /// end (steps_in_backward.h). The phases are
-///     build_model                    until the first optimizer is made, or a module runs
-///     forward                        until the first optimizer is made; inference has only this
-///     one build_optimizer                until a module runs; frameworks copy the weights
-///     meanwhile iteration_N.forward_backward   until the step iteration_N.optimizer_step end after
-///     the last step
+/// - build_model, until the first optimizer is made or a module runs;
+/// - forward, until the first optimizer is made; inference has only this one;
+/// - build_optimizer, until a module runs; frameworks copy the weights meanwhile;
+/// - iteration_N.forward_backward, until the step;
+/// - iteration_N.optimizer_step;
+/// - end, after the last step.
 class PhaseLog {
  public:
   explicit PhaseLog(std::chrono::steady_clock::time_point start) { open(kBuildModel, {}, start); }
@@ -64,6 +65,12 @@ class PhaseLog {
   /// The iteration that is running, from 0.
   int64_t iteration() const { return iteration_; }
   const std::string& running() const { return running_.name; }
+  /// Whether what runs belongs to an iteration. Of a program without modules, the first forward is
+  /// in the phase before.
+  bool is_in_iteration() const;
+  /// That of what runs where nothing else tells it: a step's, forward, or outside iterations
+  /// estimator::Direction::kReduceGradients, which is of no micro-batch.
+  estimator::Direction direction() const;
 
  private:
   static constexpr const char* kBuildModel = "build_model";

@@ -13,7 +13,6 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
-#include "estimator/base/files.h"
 #include "sim/exec/barriers.h"
 #include "sim/exec/memory_report.h"
 #include "sim/exec/program_callbacks.h"
@@ -30,18 +29,6 @@ using estimator::Direction;
 
 /// What the kernel that this thread launches only reads, if Python has told it.
 thread_local std::vector<uint64_t> read_alone;
-
-bool is_step(const std::string& phase) { return phase.ends_with(".optimizer_step"); }
-
-/// Of a program without modules, the first forward is in the phase before.
-bool is_of_iteration(const std::string& phase) {
-  return phase.starts_with("iteration_") || phase == "build_optimizer";
-}
-
-Direction direction_of(const std::string& phase) {
-  if (!is_of_iteration(phase)) return Direction::kReduceGradients;  // of no micro-batch
-  return is_step(phase) ? Direction::kOptimizerStep : Direction::kForward;
-}
 
 estimator::MemoryCategory category_named(std::string_view name) {
   for (const auto& known : enum_names(estimator::MemoryCategory{})) {
@@ -93,7 +80,7 @@ ProgramRecorder::ProgramRecorder(ExecSettings settings, const std::filesystem::p
       phases_(std::chrono::steady_clock::now()),
       rank_(launched_rank(settings_)) {
   std::filesystem::create_directories(folder_);
-  tracker_.begin_phase(0, direction_of(phases_.running()));
+  tracker_.begin_phase(0, phases_.direction());
 }
 
 /// Where the rank is behind the world, no launcher has told this process of its own: it is alone.
@@ -169,18 +156,6 @@ void ProgramRecorder::operator_started(const at::RecordFunction& function,
   tell_tracker([&] { tracker_.operator_started(function); });
 }
 
-/// What was tried before it does not count if the program takes steps now.
-void ProgramRecorder::went_on_after_failure() {
-  const Boundary here = boundary();
-  const std::lock_guard lock(mutex_);
-  if (!peaks_.has_new_failure()) return;
-  phases_.went_on(here);
-  peaks_.went_on(parts(), phases_.completed().size());
-  if (recorded_.is_recording()) recorded_.forget();
-  recorded_.choice().began_again(phases_.iteration());
-  phase_changed();
-}
-
 void ProgramRecorder::operator_finished(const at::RecordFunction& function) {
   RunningOperators::ended();
   memory_.settle();
@@ -206,144 +181,14 @@ void ProgramRecorder::node_started(const at::RecordFunction& node) {
   backward_runs();
 }
 
-void ProgramRecorder::backward_runs() {
-  {
-    const std::lock_guard lock(mutex_);
-    const bool is_first = !phases_.has_backward_since_step();
-    phases_.backward_ran();
-    captured_steps_.backward_ran();
-    recorded_.choice().backward_ran(phases_.iteration());
-    if (!is_first) return;
-  }
-  end_after_last_step();
-}
-
-void ProgramRecorder::end_after_last_step() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopped_ || !took_last_step()) return;
-    stopped_ = true;
-  }
-  finish();
-  end_program();
-}
-
 void ProgramRecorder::node_finished() {
   memory_.node_finished();
   tracker_.node_finished();
 }
 
-void ProgramRecorder::optimizer_made() {
-  const Boundary here = boundary();
-  const std::lock_guard lock(mutex_);
-  phases_.optimizer_made(here);
-  phase_changed();
-}
-
-void ProgramRecorder::forward_started() {
-  const Boundary here = boundary();
-  const std::lock_guard lock(mutex_);
-  phases_.forward_started(here);
-  phase_changed();
-}
-
-/// An optimizer may step others: the outermost counts, and takes the peaks of those inside. A step
-/// that a CUDA graph captures is taken at each launch of the graph.
-void ProgramRecorder::step_started() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (step_depth_++ > 0) return;
-    step_is_captured_ = captured_steps_.is_capturing();
-    if (step_is_captured_) return tracker_.set_direction(Direction::kOptimizerStep);
-  }
-  const Boundary here = boundary();
-  const std::lock_guard lock(mutex_);
-  peaks_.step_began();
-  phases_.step_started(here);
-  phase_changed();
-}
-
-void ProgramRecorder::optimizer_told(uint64_t key) {
-  const std::lock_guard lock(mutex_);
-  if (is_captured_step()) captured_steps_.optimizer_told(key);
-  if (!is_of_step()) return;
-  const int64_t before = phases_.iteration();
-  phases_.optimizer_told(key);
-  const int64_t now = phases_.iteration();
-  if (now == before) return;
-  if (now < before) {
-    if (before == recorded_.choice().chosen()) recorded_.forget();
-    recorded_.choice().had_gone_on_until(before);
-  }
-  if (now > before) {
-    recorded_.choice().had_other_steps(before);
-    recorded_.begin(now + 1, phase_names());  // what this one began with was not recorded
-  }
-  phase_changed();
-}
-
-void ProgramRecorder::code_compiled() {
-  const std::lock_guard lock(mutex_);
-  recorded_.choice().compiled(phases_.iteration());
-}
-
-/// Of an optimizer inside another, its closure is the outer one's business.
-void ProgramRecorder::closure_started() {
-  const Boundary here = boundary();
-  const std::lock_guard lock(mutex_);
-  if (!is_of_step()) return;
-  phases_.closure_started(here);
-  phase_changed();
-}
-
-void ProgramRecorder::closure_finished() {
-  const Boundary here = boundary();
-  const std::lock_guard lock(mutex_);
-  if (!is_of_step()) return;
-  phases_.closure_finished(here);
-  phase_changed();
-}
-
-void ProgramRecorder::step_finished() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (--step_depth_ > 0) return;
-    if (std::exchange(step_is_captured_, false)) {
-      return tracker_.set_direction(direction_of(phases_.running()));
-    }
-  }
-  const Boundary here = boundary();
-  const std::lock_guard lock(mutex_);
-  if (peaks_.step_has_failed()) {
-    phases_.step_failed(here);
-    return phase_changed();
-  }
-  const int64_t stepped = phases_.iteration();
-  phases_.step_finished(here);
-  peaks_.step_ended();
-  const bool has_ended = phases_.iteration() > stepped;  // else other optimizers step in it, too
-  if (has_ended) {
-    recorded_.begin(phases_.iteration(), phase_names());
-    tracker_.end_iteration();
-  }
-  phase_changed();
-  estimator::write_file_whole((folder_ / kStepsTaken).string(),
-                              std::to_string(phases_.iteration()));
-  if (took_last_step()) peaks_.program_ended(parts());
-}
-
 void ProgramRecorder::module_entered(const char* path) {
   if (is_building_) forward_started();
   tell_tracker([&] { tracker_.enter_path(path); });
-}
-
-bool ProgramRecorder::took_last_step() const {
-  return settings_.steps > 0 && phases_.iteration() >= settings_.steps;
-}
-
-bool ProgramRecorder::has_ended_program() {
-  const std::lock_guard lock(mutex_);
-  return stopped_;
 }
 
 void ProgramRecorder::raised(const std::string& exception) const {
@@ -427,15 +272,6 @@ void ProgramRecorder::find_device() {
   if (device_.total_bytes == 0) device_ = program_device(device_);
 }
 
-void ProgramRecorder::phase_changed() {
-  recorded_.runs(phases_.iteration(), is_of_iteration(phases_.running()));
-  find_device();
-  is_building_ = phases_.is_building();
-  tracker_.end_phase();
-  tracker_.begin_phase(static_cast<int32_t>(phases_.completed().size()),
-                       direction_of(phases_.running()));
-}
-
 Boundary ProgramRecorder::boundary() {
   return {.now = memory_.current(),
           .peak = memory_.take_peak(),
@@ -473,7 +309,7 @@ void ProgramRecorder::collective_called(const onerank_nccl_call& call) {
 void ProgramRecorder::count_call(const CollectiveLog::Key& call) {
   const std::lock_guard lock(mutex_);
   collectives_.add(call, recorded_.is_recording());
-  if (!is_of_iteration(phases_.running())) return;
+  if (!phases_.is_in_iteration()) return;
   recorded_.choice().called(
       phases_.iteration(),
       {.communicator = call.communicator, .kind = call.kind, .bytes = call.bytes});
@@ -481,8 +317,7 @@ void ProgramRecorder::count_call(const CollectiveLog::Key& call) {
 
 void ProgramRecorder::note_product() {
   const std::lock_guard lock(mutex_);
-  const std::string& phase = phases_.running();
-  if (!is_of_iteration(phase) || is_step(phase)) return;
+  if (phases_.direction() != Direction::kForward) return;
   recorded_.choice().multiplied(phases_.iteration());
 }
 

@@ -26,14 +26,14 @@ namespace {
 
 using namespace virtual_gpu;
 
-std::vector<uint8_t> buffer;
+std::vector<uint8_t> records;
 size_t valid_bytes = 0;
 
 template <class Activity>
 std::vector<Activity> told(uint32_t kind) {
   std::vector<Activity> found;
   uint8_t* record = nullptr;
-  while (cuptiActivityGetNextRecord(buffer.data(), valid_bytes, &record) == 0) {
+  while (cuptiActivityGetNextRecord(records.data(), valid_bytes, &record) == 0) {
     Activity activity;
     std::memcpy(&activity, record, sizeof activity);
     if (activity.kind == kind) found.push_back(activity);
@@ -44,11 +44,11 @@ std::vector<Activity> told(uint32_t kind) {
 class Cupti : public testing::Test {
  protected:
   void SetUp() override {
-    buffer.assign(1 << 16, 0xff);
+    records.assign(1 << 16, 0xff);
     cuptiActivityRegisterCallbacks(
         [](uint8_t** memory, size_t* bytes, size_t*) {
-          *memory = buffer.data();
-          *bytes = buffer.size();
+          *memory = records.data();
+          *bytes = records.size();
         },
         [](void*, uint32_t, uint8_t*, size_t, size_t valid) { valid_bytes = valid; });
     onerank_cupti_set_host([](void* starts) { ++*static_cast<int*>(starts); }, &starts_);
