@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "estimator/plan/adapters.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/subject_rules.h"
@@ -7,19 +9,37 @@
 namespace estimator {
 namespace {
 
+bool is_target(const std::string& module) {
+  return module == kAllLinear || value_named<AdapterTarget>(module).has_value();
+}
+
 void check_targets(Rules& rules) {
   const Plan& plan = rules.plan();
-  for (const std::string& module : plan.training.lora_target_modules) {
+  const std::vector<std::string>& modules = plan.training.lora_target_modules;
+  for (const std::string& module : modules) {
     rules.require(
-        module == kAllLinear || value_named<AdapterTarget>(module).has_value(),
+        is_target(module),
         "a module that can have no adapter",
         "training.lora_target_modules: " + module,
         "use all-linear, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj or down_proj");
   }
-  rules.require(adapter_parameter_count(plan) > 0,
+  const bool are_targets = std::ranges::all_of(modules, is_target);
+  rules.require(!are_targets || adapter_parameter_count(plan) > 0,
                 "none of these layers is in the model, so that nothing would be trained",
                 "training.lora_target_modules of a model without a gate in its MLP",
                 "use up_proj and down_proj, or all-linear");
+}
+
+void refuse_keys_of_adapters(Rules& rules) {
+  const TrainingConfig& t = rules.plan().training;
+  const auto refuse = [&](bool is_given, const std::string& key) {
+    rules.require(!is_given,
+                  "only adapters have this key",
+                  key + ", training.lora_rank = 0",
+                  "add --lora-rank 16, or leave it out");
+  };
+  refuse(!t.lora_target_modules.empty(), "training.lora_target_modules");
+  refuse(t.lora_dropout != 0, "training.lora_dropout");
 }
 
 }  // namespace
@@ -28,11 +48,7 @@ void check_adapters(Rules& rules) {
   const Plan& plan = rules.plan();
   const TrainingConfig& t = plan.training;
   if (!t.has_adapters()) {
-    rules.require(t.lora_target_modules.empty() && t.lora_dropout == 0,
-                  "only adapters have this key",
-                  "training.lora_target_modules or lora_dropout, training.lora_rank = 0",
-                  "add --lora-rank 16, or leave it out");
-    return;
+    return refuse_keys_of_adapters(rules);
   }
   const std::string where = fmt::format(
       "training.lora_rank = {}, training.framework = {}", t.lora_rank, to_string(t.framework));

@@ -49,7 +49,11 @@ TEST(Adapters, OfOtherFrameworksAndModelsAreRefusedWithTheWayOut) {
   };
   expect_words(adapted({{"framework", "megatron-lm"}}), "use --framework transformers");
   expect_words(adapted({{"lora_target_modules", {"qkv"}}}), "use all-linear, q_proj");
-  expect_words(adapted({{"lora_rank", 0}, {"lora_dropout", 0.1}}), "add --lora-rank 16");
+  const std::string dropout = complaint_about(adapted({{"lora_rank", 0}, {"lora_dropout", 0.1}}));
+  EXPECT_NE(dropout.find("training.lora_dropout, training.lora_rank = 0"), std::string::npos);
+  EXPECT_EQ(dropout.find("lora_target_modules"), std::string::npos) << "which nobody gave";
+  EXPECT_EQ(complaint_about(adapted({{"lora_target_modules", {"qkv"}}})).find("nothing would be"),
+            std::string::npos);
   Json sharded = adapted({{"mixed_precision", false}});
   sharded["parallelism"]["zero_stage"] = 3;
   expect_words(sharded, "leave out --no-mixed-precision");
