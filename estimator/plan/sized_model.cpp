@@ -94,6 +94,10 @@ std::optional<int64_t> number_of_model(const Json& tree,
   return std::nullopt;
 }
 
+bool names_experts(const Json& tree) {
+  return number_of_model(tree, "num_experts", &ModelConfig::num_experts).value_or(0) > 0;
+}
+
 std::string shape_words(const ModelConfig& model) {
   return fmt::format(
       "{} layers of width {} with {} heads, an MLP of {}, a vocabulary of {}: {} parameters",

@@ -26,6 +26,9 @@ std::optional<int64_t> number_of_model(const Json& tree,
                                        const std::string& key,
                                        int64_t ModelConfig::*of_named);
 
+/// Whether the model that a plan's tree means has experts.
+bool names_experts(const Json& tree);
+
 /// "40 layers of width 5,120 with 40 heads, ..."
 std::string shape_words(const ModelConfig& model);
 

@@ -13,6 +13,7 @@
 #include "estimator/base/glob.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/plan_tree.h"
+#include "estimator/plan/sized_model.h"
 #include "sim/cli/import/launcher_words.h"
 #include "sim/cli/import/training_command.h"
 #include "sim/cli/import/tree_entries.h"
@@ -227,17 +228,9 @@ void set_vocabulary(ImportedPlan& plan) {
   if (const auto size = vocabulary_of_model(model)) set_key(plan, "model.vocab_size", *size);
 }
 
-/// The shape of the preset that a plan names; that of no model without one.
-estimator::ModelConfig preset_shape(const Json& tree) {
-  const std::string name = scalar_text(estimator::find_in_tree(tree, "model.preset"));
-  const auto* preset = estimator::find_model_preset(name);
-  return preset == nullptr ? estimator::ModelConfig() : preset->config;
-}
-
 /// A dense model has no use for what is said of experts.
 void drop_experts(Json& tree) {
-  if (!estimator::find_in_tree(tree, "model.num_experts").is_null()) return;
-  if (preset_shape(tree).has_experts()) return;
+  if (estimator::names_experts(tree)) return;
   for (const char* section : {"model", "training"}) {
     if (!tree.contains(section)) continue;
     std::vector<std::string> keys;
@@ -282,9 +275,9 @@ void refuse_other_division(const std::string& flag, const SourceEntry& end) {
 void divide_with_ends(ImportedPlan& plan) {
   const SourceEntry* embedding = find_use(plan, "account-for-embedding-in-pipeline-split");
   const SourceEntry* loss = find_use(plan, "account-for-loss-in-pipeline-split");
-  const Json given = said_key(plan, "model.num_layers");
-  int64_t layers = preset_shape(plan.tree.json()).num_layers;
-  if (given.is_number_integer()) layers = given.get<int64_t>();
+  const int64_t layers = estimator::number_of_model(
+                             plan.tree.json(), "num_layers", &estimator::ModelConfig::num_layers)
+                             .value_or(0);
   if ((embedding == nullptr && loss == nullptr) || layers == 0) return;
   const auto number_of = [&](const char* path) {
     const Json said = said_key(plan, path);

@@ -10,6 +10,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/plan/model_config.h"
+#include "estimator/plan/sized_model.h"
 #include "sim/cli/import/deepspeed_config.h"
 #include "sim/cli/import/launcher_words.h"
 #include "sim/cli/import/model_config_file.h"
@@ -210,18 +211,16 @@ class TrainerImport {
   void set_model(const std::vector<SourceEntry>& entries) {
     if (entries.empty()) return;
     const SourceEntry& entry = entries.back();
-    if (const auto* preset = estimator::find_model_preset(entry.value())) {
-      set_key(plan_, "model", preset->name);
-      plan_.modelled.push_back(entry);
-      return;
-    }
     const auto text = find_file_(entry.value() + "/config.json");
     const Json config = text ? estimator::parse_json(*text, entry.value()) : Json();
-    if (!is_hf_config(config)) {
+    const bool is_folder = is_hf_config(config);
+    const auto* preset = is_folder ? nullptr : estimator::find_model_preset(entry.value());
+    if (!is_folder && preset == nullptr) {
       plan_.model_name = entry.value();
       return;
     }
     plan_.modelled.push_back(entry);
+    if (preset != nullptr) return set_key(plan_, "model", preset->name);
     merge_under(plan_, import_hf_config(config, *text, "config.json"));
   }
 
@@ -249,19 +248,11 @@ class TrainerImport {
         "the type of its checkpoint: --no-mixed-precision");
   }
 
-  bool has_experts() const {
-    const Json model = said_key(plan_, "model");
-    const auto* preset =
-        model.is_string() ? estimator::find_model_preset(model.get<std::string>()) : nullptr;
-    return preset != nullptr ? preset->config.has_experts()
-                             : !said_key(plan_, "model.num_experts").is_null();
-  }
-
   /// A plan has adapters under the Trainer itself, of dense models.
   void refuse_other_adapters() {
     if (said_key(plan_, "training.lora_rank").is_null()) return;
     const bool is_trainers = said_key(plan_, "training.framework") == "transformers";
-    if (is_trainers && !has_experts()) return;
+    if (is_trainers && !estimator::names_experts(plan_.tree.json())) return;
     for (const char* key : {"lora_rank", "lora_dropout", "lora_target_modules"}) {
       erase_key(plan_, "training", key);
     }

@@ -149,10 +149,12 @@ void take_model(PlanFile of_model, PlanFile& file) {
 
 std::string PlanOptions::file_of_model() const {
   std::string model = flags_.typed(kModelPath);
+  if (model.empty()) return "";
   std::error_code ignored;
-  const bool is_file =
-      !model.empty() && !estimator::named_model(model) && std::filesystem::exists(model, ignored);
-  return is_file ? model : "";
+  const bool has_config =
+      std::filesystem::is_regular_file(std::filesystem::path(model) / "config.json", ignored);
+  const bool is_file = !estimator::named_model(model) && std::filesystem::exists(model, ignored);
+  return has_config || is_file ? model : "";
 }
 
 PlanFile PlanOptions::read_tree(const Environment& environment, Writers& writers) const {

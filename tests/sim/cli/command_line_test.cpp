@@ -136,9 +136,13 @@ TEST_F(CommandLine, AModelIsReadFromItsFile) {
   const std::string job = write("train.sh",
                                 "torchrun train.py --model_name_or_path a/b --bf16 "
                                 "--per_device_train_batch_size 3\n");
-  const ProgramResult both = run({"import", job, "--model", config});
-  EXPECT_THAT(both.output,
-              AllOf(HasSubstr("\"micro_batch_size\": 3"), HasSubstr("\"ffn_hidden_size\": 512")));
+  const std::string named_as_a_preset = path("gpt2");
+  std::filesystem::create_directory(named_as_a_preset);
+  std::filesystem::copy(config, named_as_a_preset);
+  for (const std::string& model : {config, named_as_a_preset}) {
+    EXPECT_THAT(run({"import", job, "--model", model}).output,
+                AllOf(HasSubstr("\"micro_batch_size\": 3"), HasSubstr("\"ffn_hidden_size\": 512")));
+  }
   const ProgramResult replaced =
       run(small_plan({"check", write("plan.json", R"({"model": "gpt2"})")}, {"--model", config}));
   EXPECT_EQ(replaced.exit_code, 0) << replaced.error;

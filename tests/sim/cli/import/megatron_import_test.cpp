@@ -322,12 +322,15 @@ TEST_F(MegatronImport, TakesMegatronsDefaultsWhereTheyAreNotThePlans) {
 }
 
 TEST_F(MegatronImport, LeavesOutWhatADenseModelHasNoUseFor) {
-  const Json plan = tree(
-      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 "
-      "--expert-tensor-parallel-size 4 --moe-router-topk 2 --moe-grouped-gemm");
-  EXPECT_FALSE(plan.contains("parallelism") && plan["parallelism"].contains("expert_tensor"));
-  EXPECT_FALSE(plan["model"].contains("moe_router_topk"));
-  EXPECT_FALSE(plan["training"].contains("moe_grouped_gemm"));
+  for (const std::string none : {"", "--num-experts 0 "}) {
+    const Json plan =
+        tree(none +
+             "--num-layers 2 --hidden-size 64 --num-attention-heads 4 "
+             "--expert-tensor-parallel-size 4 --moe-router-topk 2 --moe-grouped-gemm");
+    EXPECT_FALSE(plan.contains("parallelism") && plan["parallelism"].contains("expert_tensor"));
+    EXPECT_FALSE(plan["model"].contains("moe_router_topk"));
+    EXPECT_FALSE(plan["training"].contains("moe_grouped_gemm"));
+  }
 }
 
 TEST_F(MegatronImport, TakesTheLastBatchOfASchedule) {

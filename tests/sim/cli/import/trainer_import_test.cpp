@@ -262,6 +262,21 @@ TEST_F(TrainerImport, ReadsAdaptersWhereTheyAreTrained) {
   EXPECT_EQ(named_techniques(imported(experts, "moe.yaml")), Names{"adapters"});
 }
 
+TEST_F(TrainerImport, TakesAModelOfNoExpertsForDense) {
+  const auto techniques = [&](const std::string& experts) {
+    fs::create_directories(folder_ / "some/dense");
+    write("some/dense/config.json",
+          R"({"model_type": "qwen3_moe", "hidden_size": 512,
+      "intermediate_size": 1024, "num_hidden_layers": 2, "num_attention_heads": 8, "num_experts": )" +
+              experts + R"(, "moe_intermediate_size": 256, "vocab_size": 1000})");
+    return named_techniques(
+        imported("torchrun run_clm.py --model_name_or_path some/dense --bf16 "
+                 "--per_device_train_batch_size 4 --use_peft --lora_r 8\n"));
+  };
+  EXPECT_EQ(techniques("0"), Names{});
+  EXPECT_EQ(techniques("4"), Names{"adapters"});
+}
+
 TEST_F(TrainerImport, NamesWhatIsNotModelled) {
   EXPECT_EQ(named_techniques(clm("--use_peft --use_dora true")), Names{"adapters"});
   EXPECT_EQ(named_techniques(clm("--optim adamw_torch_fused")), Names{});
@@ -410,6 +425,12 @@ TEST_F(TrainerImport, AsksForTheShapeOfAModelThatItDoesNotKnow) {
       "num_hidden_layers": 3, "num_attention_heads": 8, "vocab_size": 1000,
       "intermediate_size": 1024, "max_position_embeddings": 2048})");
   EXPECT_EQ(said_key(imported(command), "model.num_layers"), 3);
+  // transformers reads a folder before it asks the hub for a model of this name.
+  fs::copy(folder_ / "some/model-7b", folder_ / "some/gpt2");
+  EXPECT_EQ(said_key(imported("torchrun run_clm.py --model_name_or_path some/gpt2 --bf16 "
+                              "--per_device_train_batch_size 4\n"),
+                     "model.num_layers"),
+            3);
 }
 
 // As in a README: "torchrun --master_port=<your_port> train.py", where a shell takes train.py for a
