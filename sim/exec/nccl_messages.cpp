@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/exec/python.h"
+#include "sim/exec/running_operators.h"
 
 namespace sim {
 namespace {
@@ -86,9 +87,21 @@ bool has_every_member(const onerank_nccl_call& call, const CallingGroup& group) 
   return call.size == known && call.rank < known && call.peer < known;
 }
 
-/// What `rank` gives to an all-gather.
+/// torch makes a gather at one rank of messages to it.
+bool gathers_at_root(const CallingGroup& group) { return group.collective == "gather"; }
+
+/// What `rank` gives to an all-gather, or to a gather at one rank.
 MessageLine gathered(const onerank_nccl_call& call, const CallingGroup& group, int64_t rank) {
-  return {"nccl " + group.name, call.kind, rank, MessageLine::kEveryone};
+  const std::string name = "nccl " + group.name;
+  if (!gathers_at_root(group)) return {name, call.kind, rank, MessageLine::kEveryone};
+  const bool is_root = std::string_view(call.kind) == "recv";
+  const int root = is_root ? call.rank : call.peer;
+  return {name, group.collective, rank, group.ranks[static_cast<size_t>(root)]};
+}
+
+/// A collective of which absent members are taken to give what this one gives.
+const char* kind_of_gather(const CallingGroup& group) {
+  return gathers_at_root(group) ? "gather" : "all_gather";
 }
 
 std::string described(const onerank_nccl_call& call, const CallingGroup& group, int64_t from) {
@@ -120,6 +133,7 @@ void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) 
   }
   if (gathers) return gather(call, *group, gpu);
   if (is_of_gather(call, *group)) return gather_from(call, *group, gpu);
+  if (gathers_at_root(*group)) return gather_at_root(call, *group, gpu);
   const auto part = part_in(call, *group);
   if (!part) return;
   const bool is_to_itself = part->line.from == part->line.to;
@@ -147,27 +161,27 @@ void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) 
   await({std::move(awaited)});
 }
 
-/// Says what this rank gives to an all-gather. What it knows is then the others', too, but for
-/// those that are asked.
+/// Says what this rank gives to a gather. What it knows is then the others', too, but for those
+/// that are asked.
 void NcclMessages::say_own(const onerank_nccl_call& call,
                            const CallingGroup& group,
-                           uint64_t bytes,
+                           const MemoryRange& given,
                            const VirtualGpu& gpu) {
   PeerMessages& messages = peer_messages();
-  const PeerMessage own = message_at(call.buffers[0], bytes, gpu);
+  const PeerMessage own = message_at(given.address, given.bytes, gpu);
   const int64_t own_rank = group.ranks[static_cast<size_t>(call.rank)];
   if (messages.has_peers()) messages.say(messages.next(gathered(call, group, own_rank)), own);
   const auto absent = std::count_if(group.ranks.begin(), group.ranks.end(), [&](int64_t rank) {
     return rank != own_rank && !messages.is_asked(rank);
   });
   if (absent == 0 || !own.is_known) return;
-  note_absent_answer({.kind = "all_gather",
+  note_absent_answer({.kind = kind_of_gather(group),
                       .group = group.description,
                       .members = call.size,
                       .why = why_not_run(absent, call.size)});
 }
 
-/// What `rank` gives to an all-gather, which will lie at the address.
+/// What `rank` gives to a gather, which will lie at the address.
 NcclMessages::Awaited NcclMessages::gathered_from(const onerank_nccl_call& call,
                                                   const CallingGroup& group,
                                                   int64_t rank,
@@ -190,7 +204,7 @@ void NcclMessages::await_copy(const onerank_nccl_call& call,
   if (!peer_messages().is_asked(rank)) return;
   Awaited awaited = gathered_from(call, group, rank, address, bytes);
   awaited.copy =
-      AbsentAnswer{.kind = "all_gather", .group = group.description, .members = call.size};
+      AbsentAnswer{.kind = kind_of_gather(group), .group = group.description, .members = call.size};
   const std::lock_guard lock(mutex_);
   awaited_.push_back(std::move(awaited));
   is_waiting_ = true;
@@ -201,7 +215,7 @@ void NcclMessages::gather(const onerank_nccl_call& call,
                           const VirtualGpu& gpu) {
   if (!has_every_member(call, group)) return;
   const uint64_t bytes = call.bytes / group.ranks.size();
-  say_own(call, group, bytes, gpu);
+  say_own(call, group, {const_cast<void*>(call.buffers[0]), bytes}, gpu);
   auto* const received = static_cast<char*>(const_cast<void*>(call.buffers[1]));
   for (size_t place = 0; place < group.ranks.size(); ++place) {
     if (static_cast<int>(place) == call.rank) continue;
@@ -214,8 +228,9 @@ void NcclMessages::gather_from(const onerank_nccl_call& call,
                                const VirtualGpu& gpu) {
   if (!has_every_member(call, group)) return;
   if (call.peer == call.rank) {
-    say_own(call, group, call.bytes, gpu);
-    return keep_own(call, gpu);
+    const MemoryRange own = {const_cast<void*>(call.buffers[0]), call.bytes};
+    say_own(call, group, own, gpu);
+    return keep_own(call.group, own, gpu);
   }
   void* const address = const_cast<void*>(call.buffers[call.buffer_count - 1]);
   const int64_t rank = group.ranks[static_cast<size_t>(call.peer)];
@@ -231,6 +246,29 @@ void NcclMessages::gather_from(const onerank_nccl_call& call,
   is_waiting_ = true;
 }
 
+void NcclMessages::gather_at_root(const onerank_nccl_call& call,
+                                  const CallingGroup& group,
+                                  const VirtualGpu& gpu) {
+  if (!has_every_member(call, group)) return;
+  void* const address = const_cast<void*>(call.buffers[0]);
+  if (std::string_view(call.kind) == "send") {  // what the root gets is not assumed here
+    PeerMessages& messages = peer_messages();
+    const int64_t own_rank = group.ranks[static_cast<size_t>(call.rank)];
+    const MessageName name = messages.next(gathered(call, group, own_rank));
+    if (messages.has_peers()) messages.say(name, message_at(address, call.bytes, gpu));
+    return;
+  }
+  if (!keeps_own(call.group)) {  // the first message; the root copies what it gives itself
+    const MemoryRange own = RunningOperators::given_to_root();
+    say_own(call, group, own, gpu);
+    keep_own(call.group, own, gpu);
+  }
+  await_copy(call, group, group.ranks[static_cast<size_t>(call.peer)], address, call.bytes);
+  const std::lock_guard lock(mutex_);
+  exchanged_.push_back({call.group, address, call.bytes, {}});
+  is_waiting_ = true;
+}
+
 void NcclMessages::exchange(const onerank_nccl_call& call,
                             const CallingGroup& group,
                             bool is_to_itself,
@@ -240,17 +278,22 @@ void NcclMessages::exchange(const onerank_nccl_call& call,
     exchanged_.push_back({call.group, const_cast<void*>(call.buffers[0]), call.bytes, {}});
     is_waiting_ = true;
   } else if (is_to_itself) {
-    keep_own(call, gpu);
+    keep_own(call.group, {const_cast<void*>(call.buffers[0]), call.bytes}, gpu);
     if (gpu.peek(call.buffers[0], call.bytes, nullptr) != 0) note_copies("all_to_all", call, group);
   }
 }
 
-void NcclMessages::keep_own(const onerank_nccl_call& call, const VirtualGpu& gpu) {
-  OwnChunk own;
-  own.bytes.resize(call.bytes);
-  own.known = gpu.peek(call.buffers[0], call.bytes, own.bytes.data());
+void NcclMessages::keep_own(uint64_t group, const MemoryRange& given, const VirtualGpu& gpu) {
+  OwnChunk own{.size = given.bytes};
+  own.bytes.resize(known_beginning(given.address, given.bytes, gpu));
+  if (!own.bytes.empty()) own.known = gpu.peek(given.address, own.bytes.size(), own.bytes.data());
   const std::lock_guard lock(mutex_);
-  own_chunks_[call.group] = std::move(own);
+  own_chunks_[group] = std::move(own);
+}
+
+bool NcclMessages::keeps_own(uint64_t group) const {
+  const std::lock_guard lock(mutex_);
+  return own_chunks_.count(group) > 0;
 }
 
 std::vector<NcclMessages::Awaited> NcclMessages::settle_exchanges(
@@ -261,15 +304,15 @@ std::vector<NcclMessages::Awaited> NcclMessages::settle_exchanges(
   for (const Exchanged& one : exchanged) {
     const auto own = own_chunks.find(one.group);
     const bool is_known =
-        own != own_chunks.end() && own->second.known != 0 && own->second.bytes.size() == one.bytes;
+        own != own_chunks.end() && own->second.known != 0 && own->second.size == one.bytes;
+    gpu.forget(one.address, one.bytes, UINT64_MAX);
     if (!is_known) {
-      gpu.forget(one.address, one.bytes, UINT64_MAX);
       if (one.otherwise) otherwise.push_back(*one.otherwise);
-    } else if (own->second.known == ONERANK_VIRTUAL_GPU_OF_THE_HOST) {
-      gpu.send(one.address, one.bytes, own->second.bytes.data());
-    } else {
-      gpu.poke(one.address, one.bytes, own->second.bytes.data());
+      continue;
     }
+    const std::string& bytes = own->second.bytes;
+    const bool is_of_host = own->second.known == ONERANK_VIRTUAL_GPU_OF_THE_HOST;
+    (is_of_host ? gpu.send : gpu.poke)(one.address, bytes.size(), bytes.data());
   }
   return otherwise;
 }

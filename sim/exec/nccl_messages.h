@@ -3,13 +3,13 @@
 // Only numbers that can decide what a program does are exchanged: integers up to
 // kLargestControlBytes. Weights, activations and gradients are not: no host knows them.
 //
-// What the members of an all-gather hold is heard of those that are asked for
+// What the members of a gather hold is heard of those that are asked for
 // (PeerMessages::is_asked); for others this rank's own copy stays. Of each collective whose answer
 // is such a copy and is known it is noted (absent_answers.h).
 //
-// An all-to-all with splits is made of messages, and an all-gather into a list of broadcasts, one
-// from each member. As in every collective, the other members are taken to hold what this rank
-// holds: each sends what this rank sends to itself.
+// An all-to-all with splits and a gather at one rank are made of messages, and an all-gather into a
+// list of broadcasts, one from each member. As in every collective, the other members are taken to
+// hold what this rank holds: each sends what this rank sends to itself.
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,7 @@
 #include "sim/exec/collective_log.h"
 #include "sim/exec/peer_messages.h"
 #include "sim/exec/virtual_gpu_control.h"
+#include "sim/exec/written_memory.h"
 
 namespace sim {
 
@@ -78,18 +79,23 @@ class NcclMessages {
     uint64_t bytes = 0;
     std::optional<Awaited> otherwise;
   };
-  /// What this rank sends to itself in such a collective.
+  /// What this rank gives itself in such a collective.
   struct OwnChunk {
-    int known = 0;  // as peek() says
-    std::string bytes;
+    uint64_t size = 0;
+    int known = 0;           // as peek() says
+    std::string bytes = {};  // as many from its beginning as are known
   };
 
   void gather(const onerank_nccl_call& call, const CallingGroup& group, const VirtualGpu& gpu);
   /// One of the broadcasts, one from each member, of which torch makes an all-gather into a list.
   void gather_from(const onerank_nccl_call& call, const CallingGroup& group, const VirtualGpu& gpu);
+  /// One of the messages to the rank that gathers.
+  void gather_at_root(const onerank_nccl_call& call,
+                      const CallingGroup& group,
+                      const VirtualGpu& gpu);
   void say_own(const onerank_nccl_call& call,
                const CallingGroup& group,
-               uint64_t bytes,
+               const MemoryRange& given,
                const VirtualGpu& gpu);
   static Awaited gathered_from(const onerank_nccl_call& call,
                                const CallingGroup& group,
@@ -105,7 +111,8 @@ class NcclMessages {
                 const CallingGroup& group,
                 bool is_to_itself,
                 const VirtualGpu& gpu);
-  void keep_own(const onerank_nccl_call& call, const VirtualGpu& gpu);
+  void keep_own(uint64_t group, const MemoryRange& given, const VirtualGpu& gpu);
+  bool keeps_own(uint64_t group) const;
   /// Returns those that are awaited otherwise.
   static std::vector<Awaited> settle_exchanges(const std::vector<Exchanged>& exchanged,
                                                const std::map<uint64_t, OwnChunk>& own_chunks,

@@ -29,6 +29,7 @@ OperatorFacts new_facts(const at::RecordFunction& function) {
           .joins_tensors = name == "aten::cat",
           .draws_integers = draws_integers(name),
           .may_read_messages = may_read_messages(name),
+          .gathers_at_root = name == "c10d::gather_",
           .gathers_parameters = name == "fsdp::split_with_sizes_copy"};
 }
 

@@ -29,6 +29,7 @@ struct OperatorFacts {
   /// It may read what a message brought. False for calls of process groups, and where memory is
   /// made for messages.
   bool may_read_messages = false;
+  bool gathers_at_root = false;     ///< a gather of c10d, which is made of messages
   bool gathers_parameters = false;  ///< fully_shard's copy out of an all-gather's result
 };
 

@@ -19,11 +19,19 @@ struct Running {
   std::vector<RunningOperator> operators;  // outermost first
   bool copies_counts = false;              // the innermost of them
   std::string counted_tensor;
+  MemoryRange given_to_root = {};
 };
 
 thread_local Running on_this_thread;
 /// This thread does the recorder's own work.
 thread_local bool works_for_itself = false;
+
+/// c10d::gather_(Tensor[][] outputs, Tensor[] inputs, ...)
+MemoryRange given_to(const at::RecordFunction& gather) {
+  MemoryRange given = {};
+  for_each_tensor(gather.inputs()[1], [&](const at::Tensor& own) { given = memory_of(own); });
+  return given;
+}
 
 }  // namespace
 
@@ -33,11 +41,13 @@ void RunningOperators::began(const at::RecordFunction& function, const OperatorF
   if (on_this_thread.copies_counts || facts.is_sized_by_values) {
     on_this_thread.counted_tensor = counted_tensor_text(function);
   }
+  if (facts.gathers_at_root) on_this_thread.given_to_root = given_to(function);
 }
 
 void RunningOperators::ended() {
   if (!on_this_thread.operators.empty()) on_this_thread.operators.pop_back();
   on_this_thread.copies_counts = false;
+  if (on_this_thread.operators.empty()) on_this_thread.given_to_root = {};
 }
 
 bool RunningOperators::read_counts() {
@@ -48,6 +58,8 @@ bool RunningOperators::read_counts() {
 }
 
 const std::string& RunningOperators::counted_tensor() { return on_this_thread.counted_tensor; }
+
+MemoryRange RunningOperators::given_to_root() { return on_this_thread.given_to_root; }
 
 std::string RunningOperators::outermost() {
   return on_this_thread.operators.empty() ? "" : on_this_thread.operators.front().name;

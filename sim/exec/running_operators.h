@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/exec/operator_facts.h"
+#include "sim/exec/written_memory.h"
 
 namespace sim {
 
@@ -23,6 +24,8 @@ class RunningOperators {
   static const std::string& counted_tensor();
   /// Name of the outermost one; empty if none runs.
   static std::string outermost();
+  /// What this rank gives to the gather at one rank that runs; its address is null if none does.
+  static MemoryRange given_to_root();
   /// Whether what runs are PyTorch's own kernels: what they write follows from their operator.
   static bool own_kernels_run();
 };

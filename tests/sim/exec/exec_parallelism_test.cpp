@@ -157,7 +157,8 @@ TEST_F(ExecMessages, AutoGathersFromRankZeroTheLastAndADrawnOne) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("0 nccl objects [1, 1, 21, 31]\n"));
   EXPECT_THAT(result.output, HasSubstr("0 gloo objects [1, 1, 21, 31]\n"));
-  EXPECT_THAT(result.output, HasSubstr("0 rooted [1, 1, 21, 31]\n"));
+  EXPECT_THAT(result.output, HasSubstr("0 nccl rooted [1, 1, 21, 31]\n"));
+  EXPECT_THAT(result.output, HasSubstr("0 gloo rooted [1, 1, 21, 31]\n"));
   EXPECT_THAT(result.output, HasSubstr("3 nccl objects [1, 31, 21, 31]\n"));
 }
 
@@ -165,9 +166,9 @@ TEST_F(ExecMessages, WhatIsAssumedOfAbsentRanksIsCounted) {
   const ProgramResult result = run_program("gathers.py", {"--world-size", "4", "--rank", "2"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("2 nccl objects [21, 21, 21, 21]\n"));
-  // Of each group an object (its length and itself) and numbers, and the lengths for the root.
+  // Of each group an object (its length and itself), numbers, and the lengths for the root.
   EXPECT_THAT(result.output,
-              HasSubstr("\nvalues assumed: of absent ranks what this one holds (all_gather 7, "
+              HasSubstr("\nvalues assumed: of absent ranks what this one holds (all_gather 8, "
                         "all_reduce 1) (--verbose lists them)\n"));
   EXPECT_THAT(result.output, Not(HasSubstr("assumed of absent ranks"))) << "only with --verbose";
   int64_t gathers = 0;
@@ -178,7 +179,17 @@ TEST_F(ExecMessages, WhatIsAssumedOfAbsentRanksIsCounted) {
     EXPECT_EQ(answer.why, "3 of 4 ranks were not run");
     EXPECT_THAT(answer.line, HasSubstr("gathers.py:"));
   }
-  EXPECT_EQ(gathers, 7);
+  EXPECT_EQ(gathers, 8);
+}
+
+/// The parts of absent ranks are copies of this one's, which do not make a whole.
+TEST_F(ExecMessages, ACheckpointOfWhatIsShardedIsSavedAndRead) {
+  for (const std::string ranks : {"0", "auto"}) {
+    const ProgramResult result = run_program(
+        "checkpoints.py", {"--world-size", "8", "--ranks", ranks}, {path("checkpoint-" + ranks)});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.output, HasSubstr("read\n"));
+  }
 }
 
 TEST_F(ExecMessages, AfterAFailureWithGatheredCopiesAllRanksAreNamed) {

@@ -19,10 +19,11 @@ for name, group in (("nccl", None), ("gloo", side)):
     dist.all_gather_into_tensor(numbers, torch.full((2,), rank, device=device), group=group)
     print(rank, name, "numbers", numbers[:, 1].tolist(), flush=True)
 
-objects = [None] * ranks if rank == 0 else None
-dist.gather_object(own, objects, dst=0, group=side)
-if rank == 0:
-    print(rank, "rooted", [len(text) for text in objects], flush=True)
+for name, group in (("nccl", None), ("gloo", side)):
+    objects = [None] * ranks if rank == 0 else None
+    dist.gather_object(own, objects, dst=0, group=group)
+    if rank == 0:
+        print(rank, name, "rooted", [len(text) for text in objects], flush=True)
 
 # Nobody asks the others for their part of a sum.
 total = torch.tensor([rank + 1], device="cuda")
