@@ -214,10 +214,12 @@ class FlexAttention:
         return launch is not None
 
     def _quietly(self, tell, *arguments):
-        """None if it fails: what it would tell is listed as not known."""
+        """None if it fails: what it would tell is listed as not known. Tensors are made on the CPU, whatever
+        device the program or torch.compile have made the default."""
         self.recorder.own_work_starts()
         try:
-            return tell(*arguments)
+            with torch.device("cpu"):
+                return tell(*arguments)
         except Exception:
             return None
         finally:
