@@ -1,5 +1,7 @@
 #include "estimator/cluster/program_time.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -56,6 +58,17 @@ std::vector<std::string> step_notes(const std::vector<ReplayRank>& ranks) {
     if (is_so) notes.emplace_back(note.text);
   }
   return notes;
+}
+
+/// Empty if every mask was known.
+std::vector<std::string> notes_on_masks(const ProgramTime& time) {
+  if (time.unknown_masks.empty() || time.iteration_seconds <= 0) return {};
+  double seconds = 0;
+  for (const WorkTerm& term : time.unknown_masks) seconds += term.seconds;
+  return {fmt::format(
+      "at most: flex_attention with masks that are not known takes {:.1f} % of it if they leave "
+      "all blocks; with fewer the step is shorter, and its FLOPs and tokens/s are others",
+      100 * seconds / time.iteration_seconds)};
 }
 
 /// Seconds in which at least one of some spans runs, within a window.
@@ -200,6 +213,7 @@ ProgramTime program_time(const ProgramReplay& replayed) {
       kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {
         return work.has_unknown_lengths && is_flex_attention(work.operator_name);
       });
+  for (std::string& note : notes_on_masks(time)) time.step_notes.push_back(std::move(note));
   time.between_ranks =
       kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {
         return work.kind == WorkKind::kSignal || work.name == kPeerToPeer || work.peer_bytes > 0;

@@ -58,7 +58,8 @@ struct ProgramTime {
   double model_flops = 0;  ///< the same without what is run again (program_flops.h)
   double mfu = 0;
   std::string mfu_note;  ///< what is not known of it, or ""
-  /// What the recorded iteration has that other iterations do not have, or lacks; mostly nothing.
+  /// What the recorded iteration has that other iterations do not have, or lacks, and why it may be
+  /// shorter; mostly nothing.
   std::vector<std::string> step_notes;
   std::vector<RankTime> ranks;
   /// Kernels of no known operator, priced by the blocks of memory that they were given.
@@ -85,7 +86,8 @@ void visit_fields(Visitor& visit, ProgramTime& time) {
   visit("mfu_note", time.mfu_note, "what is not known of it, or \"\"");
   visit("step_notes",
         time.step_notes,
-        "what the recorded iteration has that other iterations do not have, or lacks");
+        "what the recorded iteration has that other iterations do not have, or lacks, and why it may "
+        "be shorter");
   visit("ranks", time.ranks, "each rank that was run");
   visit("priced_by_memory",
         time.priced_by_memory,

@@ -331,6 +331,7 @@ TEST_F(ExecTrace, CountsTheBlocksThatAMaskOfFlexAttentionLeaves) {
   EXPECT_THAT(blocks, testing::ElementsAre(20, 20, 36, 36, 20, 20));
   EXPECT_THAT(are_bounds, testing::ElementsAre(false, false, true, true, false, false));
   EXPECT_THAT(result.output, HasSubstr("flex_attention with masks that are not known: 2 launches"));
+  EXPECT_THAT(result.output, HasSubstr("\n  (at most: flex_attention with masks"));
 }
 
 // Inductor's coordinate descent compiles ten configurations of a kernel and more, to time them.
