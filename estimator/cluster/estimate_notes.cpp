@@ -28,6 +28,7 @@ struct ModelGap {
   std::string what;
   std::string source;
   int64_t beyond_sequence = 0;
+  bool in_transformers = false;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ModelGap& gap) {
@@ -35,6 +36,9 @@ void visit_fields(Visitor& visit, ModelGap& gap) {
   visit("what", gap.what, "what it is, and how the real run differs");
   visit("source", gap.source, "where it is from");
   visit("beyond_sequence", gap.beyond_sequence, "only in longer sequences than this");
+  visit("in_transformers",
+        gap.in_transformers,
+        "only in frameworks whose layers are those of Hugging Face transformers");
 }
 
 namespace {
@@ -180,9 +184,11 @@ void note_profiles(std::vector<std::string>& notes,
 std::vector<std::string> gaps_of_the_model(const Plan& plan) {
   static const auto rows =
       read_database<ModelGap>(onerank_data::model_gaps_json, "model_gaps.json");
+  const bool in_transformers = traits_of(plan.training.framework).gelu_new_of_operators;
   std::vector<std::string> gaps;
   for (const ModelGap& gap : rows) {
-    const bool has = contains(gap.models, plan.model_preset);
+    const bool has =
+        contains(gap.models, plan.model_preset) && (in_transformers || !gap.in_transformers);
     if (!has || plan.sequence_length() <= gap.beyond_sequence) continue;
     gaps.push_back(fmt::format("{}: {}", plan.model_preset, gap.what));
   }

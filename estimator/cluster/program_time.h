@@ -84,10 +84,11 @@ void visit_fields(Visitor& visit, ProgramTime& time) {
   visit("model_flops", time.model_flops, "the same without what is run again");
   visit("mfu", time.mfu, "these over the GPU's dense 16-bit peak, as for hfu");
   visit("mfu_note", time.mfu_note, "what is not known of it, or \"\"");
-  visit("step_notes",
-        time.step_notes,
-        "what the recorded iteration has that other iterations do not have, or lacks, and why it may "
-        "be shorter");
+  visit(
+      "step_notes",
+      time.step_notes,
+      "what the recorded iteration has that other iterations do not have, or lacks, and why it may "
+      "be shorter");
   visit("ranks", time.ranks, "each rank that was run");
   visit("priced_by_memory",
         time.priced_by_memory,

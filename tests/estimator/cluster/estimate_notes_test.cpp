@@ -57,12 +57,17 @@ TEST(Assumptions, SayWhichCpusPostToTheNetwork) {
 }
 
 /// Whether the estimate of a model says that it leaves out `words`.
-bool leaves_out(const char* model, int64_t sequence, const char* words) {
-  const Plan plan = resolve_plan(
-      {.tree = Json{{"model", model},
-                    {"cluster", {{"gpu", "h100-sxm"}, {"nodes", 1}}},
-                    {"training", {{"sequence_length", sequence}, {"global_batch_size", 8}}}},
-       .context = {}});
+bool leaves_out(const char* model,
+                int64_t sequence,
+                const char* words,
+                const char* framework = "plain") {
+  const Plan plan = resolve_plan({.tree = Json{{"model", model},
+                                               {"cluster", {{"gpu", "h100-sxm"}, {"nodes", 1}}},
+                                               {"training",
+                                                {{"sequence_length", sequence},
+                                                 {"global_batch_size", 8},
+                                                 {"framework", framework}}}},
+                                  .context = {}});
   const std::vector<std::string> gaps = gaps_of(plan);
   return std::any_of(gaps.begin(), gaps.end(), [&](const std::string& gap) {
     return gap.find(words) != std::string::npos;
@@ -80,6 +85,13 @@ TEST(Gaps, NameASlidingWindowWhereTheSequenceIsLonger) {
 TEST(Gaps, NameWhatTheLayersOfGemmaHave) {
   EXPECT_TRUE(leaves_out("gemma-7b", 2048, "gemma-7b: the scaled embedding"));
   EXPECT_TRUE(leaves_out("gemma-2b", 2048, "1 + weight"));
+}
+
+TEST(Gaps, NameThePackedProductOfTransformers) {
+  const char* const packed = "one product for query, key and value";
+  EXPECT_TRUE(leaves_out("pythia-1b", 2048, packed, "transformers"));
+  EXPECT_FALSE(leaves_out("pythia-1b", 2048, packed, "plain"));
+  EXPECT_FALSE(leaves_out("llama3-8b", 2048, packed, "transformers"));
 }
 
 TEST(Gaps, AreOfModelsThatAreKnown) {
