@@ -148,8 +148,7 @@ const char* help_for_taken(const std::set<std::string>& taken) {
   });
   return has_gathered
              ? "--ranks with all ranks of the group gives each its own (auto does not run ranks "
-               "that only gather), or --steps K ends the program before it gathers, such as to "
-               "save a checkpoint"
+               "that only gather), or --steps K ends the program before it gathers"
              : "--ranks auto runs the ranks that are waited for";
 }
 
@@ -243,7 +242,8 @@ void throw_timed_out(const ExecJob& job, const fs::path& folder) {
                           job.timeout_seconds,
                           doing_text(folder),
                           progress_text(folder)),
-              "it hangs, or needs longer: give --steps K, or a larger --timeout (0: none)",
+              fmt::format("it hangs, or needs longer: give {}a larger --timeout (0: none)",
+                          job.steps > 0 ? "" : "--steps K, or "),
               ExitCode::kMachineLacks);
 }
 

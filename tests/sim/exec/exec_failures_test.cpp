@@ -121,9 +121,11 @@ TEST_F(ExecFailures, ASignalIsNamed) {
 }
 
 TEST_F(ExecFailures, AHangEndsInTimeAndLeavesNoProcess) {
-  const ProgramResult result = run_program("hangs.py", {"--timeout", "5"});
+  const ProgramResult result = run_program("hangs.py", {"--timeout", "5", "--steps", "2"});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.error, HasSubstr("error: the program was ended after 5 s"));
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("error: the program was ended after 5 s"),
+                    HasSubstr("give a larger --timeout")));
   pid_t child = 0;
   std::istringstream(result.output) >> child;
   ASSERT_GT(child, 0);
