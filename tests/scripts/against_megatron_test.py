@@ -32,6 +32,20 @@ def number_after(words, flag, default):
     return int(value_after(words, flag, default))
 
 
+ENDS = [f"--decoder-{end}-pipeline-num-layers" for end in ("first", "last")]
+
+
+def layers_to_deal(words):
+    """Among stages whose layers nobody said; embedding and loss may count as layers."""
+    counted = sum(word.startswith("--account-for-") for word in words)
+    own = sum(number_after(words, end, 0) for end in ENDS)
+    return number_after(words, "--num-layers", 0) + counted - own
+
+
+def stages_to_deal(words, stages):
+    return stages - sum(end in words for end in ENDS)
+
+
 def profile(allocated, calls=(), communicators=None):
     phases = [{"name": name, "before": {"allocated_bytes": before},
                "peak": {"allocated_bytes": peak}}
@@ -89,7 +103,7 @@ class Draws(unittest.TestCase):
                     self.assertEqual(configuration.rank % tensor_ranks, 0)
                     self.assertEqual(heads % groups, 0)
                     self.assertEqual(groups % tensor_ranks, 0)
-                    self.assertEqual(number_after(words, "--num-layers", 0) % (stages * chunks), 0)
+                    self.assertEqual(layers_to_deal(words) % (stages_to_deal(words, stages) * chunks), 0)
                     self.assertEqual(number_after(words, "--ffn-hidden-size", 0) % tensor_ranks, 0)
                     self.assertEqual(
                         number_after(words, "--seq-length", 0) % (2 * context * tensor_ranks), 0)
@@ -100,6 +114,14 @@ class Draws(unittest.TestCase):
                         self.assertEqual(number_after(words, "--hidden-size", 0) % heads, 0)
                     expert = number_after(words, "--expert-model-parallel-size", 1)
                     self.assertEqual(data % expert, 0)
+
+    def test_have_what_trainings_of_the_field_add(self):
+        drawn = {word for family in ("dense", "experts") for number in range(60)
+                 for word in draw_configuration("wide", number, family).words}
+        self.assertLessEqual({*ENDS, "--account-for-embedding-in-pipeline-split", "--fp16", "sgd",
+                              "--num-distributed-optimizer-instances", "--moe-layer-freq",
+                              "--expert-tensor-parallel-size", "--moe-expert-capacity-factor",
+                              "--overlap-p2p-communication-warmup-flush"}, drawn)
 
     def test_run_own_layers_without_libraries(self):
         for number in range(50):
@@ -360,9 +382,9 @@ class Program(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_shows_both_step_times_where_there_is_no_pipeline(self):
-        words = ["--seed", "3", "--count", "6"]
+        words = ["--seed", "3", "--count", "10"]
         self.assertIn("| 500.0 | -2.0% |",
-                      self.run_with(GIB, GIB, *words, "--only", "dense-5").stdout)
+                      self.run_with(GIB, GIB, *words, "--only", "dense-9").stdout)
         self.assertIn("| 0 | 0 |  |  |", self.run_with(GIB, GIB, *words, "--only", "dense-0").stdout)
 
     def test_ends_with_3_without_megatron(self):

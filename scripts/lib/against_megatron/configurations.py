@@ -5,6 +5,8 @@ import re
 from against.draw import Draw
 from against.report import Judge
 
+from .variations import vary
+
 FAMILIES = ("dense", "fp8", "experts", "fp8-experts", "mla", "mtp", "local")
 
 DENSE = ("dense", "fp8", "mtp", "local")
@@ -293,6 +295,7 @@ def _gpu_of_bits(draw, bits):
 
 
 def draw_configuration(seed, number, family):
+    seed = f"{seed}/{family}"
     draw, more = Draw(seed, number), Draw(f"{seed}/more", number)
     layout = _layout(draw, family)
     words = layout.words() + _model(draw, layout, family)
@@ -327,6 +330,7 @@ def draw_configuration(seed, number, family):
         words, needs = _of_own_layers(words), set()
         real.append("--no-persist-layer-norm")
         onerank.append("--no-attention-softmax-in-fp32")
+    words = vary(Draw(f"{seed}/variations", number), words, layout.world_size)
     if "allgather" in words:
         needs.add("masked_select")
     if "mxfp8" in words:
