@@ -288,6 +288,25 @@ class ComparesOrders(unittest.TestCase):
         [found] = self.orders(shard, program, calls, **hooked)
         self.assertEqual((found.part, found.calls), ("step", 5))
 
+    def test_of_the_rest_wherever_the_trace_begins(self):
+        calls = [call(count=1, bytes_=bytes_) for bytes_ in (100, 200, 300)]
+        shard = [(OPTIMIZER, 0, item, 0) for item in range(3)]
+        program = [(OPTIMIZER, bytes_, MAIN) for bytes_ in (300, 100, 200)]
+        self.assertEqual(self.orders(shard, program, calls), [])
+        program.reverse()
+        self.assertEqual(len(self.orders(shard, program, calls)), 1)
+
+    def test_of_hooks_in_a_pipeline_among_those_that_both_make_elsewhere(self):
+        calls = [call(count=1, bytes_=100), call(count=1, bytes_=200), call(count=2, bytes_=300)]
+        shard = [(OPTIMIZER, 0, 0, 0), (OPTIMIZER, 0, 1, 0), (FORWARD, 0, 2, 0)]
+        program = [(FORWARD, 100, MAIN), (FORWARD, 300, MAIN), (FORWARD, 200, MAIN), (FORWARD, 300, MAIN)]
+        hooked = {"framework": "torchtitan", "stages": 2}
+        self.assertEqual(self.orders(shard, program, calls, **hooked), [])
+        self.assertEqual(len(self.orders(shard, program, calls, stages=2)), 2)
+        program[0], program[2] = program[2], program[0]
+        [found] = self.orders(shard, program, calls, **hooked)
+        self.assertEqual((found.part, found.moved), ("rest (forward of the program)", 2))
+
     def test_of_calls_that_both_make(self):
         calls = [call(count=2, bytes_=100)]
         program = [(OPTIMIZER, 900, MAIN), (FORWARD, 100, MAIN), (FORWARD, 100, MAIN)]

@@ -7,8 +7,10 @@ of the chunks from the last, what happens once in the last of them. Forwards, ba
 apart: how a schedule mixes them is its own. Messages between stages, and of rings, are left out.
 
 FSDP2 and DeepSpeed call collectives from hooks of the whole model, which belong to none of its modules, and so to
-no part. Their ranks have no pipeline: a forward and its backward follow each other, and the step is one sequence,
-wherever the program's trace cuts it: it may begin with what the step before left to do.
+no part. Without a pipeline a forward and its backward follow each other, and the step is one sequence,
+wherever the program's trace cuts it: it may begin with what the step before left to do. In a pipeline, calls that
+one makes in another part than the other (gathers that come once in a step, a loss outside of all modules) are
+compared among themselves.
 
 A call that only one of the two makes has no place in the other's order; it is counted among the calls.
 """
@@ -61,10 +63,30 @@ def compare_orders(shard, program, call_of, is_left_out):
     both = _made(of_shard) & _made(of_program)
     of_shard, of_program = ({part: _among(both, calls) for part, calls in parts.items()}
                             for parts in (of_shard, of_program))
-    if STEP in of_shard:
-        of_program[STEP] = _cut_alike(of_program[STEP], of_shard[STEP])
+    if STEP not in of_shard and _is_hooked(shard):
+        of_shard, of_program = _with_parts_of_both(of_shard, of_program)
+    for part in {STEP, "rest"} & set(of_shard):
+        of_program[part] = _cut_alike(of_program[part], of_shard[part])
     found = [_compare(part, calls, of_program[part]) for part, calls in of_shard.items()]
     return [part for part in found if part]
+
+
+def _with_parts_of_both(of_shard, of_program):
+    """Both by the part of the shard, and of the program where that is another one."""
+    def parts_of(parts):
+        return {call: " and ".join(part for part in PARTS if call in _made({part: parts[part]}))
+                for call in _made(parts)}
+    in_shard, in_program = parts_of(of_shard), parts_of(of_program)
+
+    def divided(parts):
+        found = {part: [] for part in PARTS}
+        for part in PARTS:
+            for ordered in parts[part]:
+                own, other = in_shard[ordered.call], in_program[ordered.call]
+                key = part if own == other else f"{own} ({other} of the program)"
+                found.setdefault(key, []).append(ordered)
+        return found
+    return divided(of_shard), divided(of_program)
 
 
 def _made(parts):
@@ -76,15 +98,18 @@ def _among(both, calls):
 
 
 def _cut_alike(program, shard):
-    """The program's step, cut where the shard's is, if it is the same then."""
+    """The program's step, or the rest of it, cut where the shard's is, if it is the same then."""
     turned = (program[place:] + program[:place] for place in range(len(program)))
     return next((step for step in turned if step == shard), program)
 
 
+def _is_hooked(profile):
+    return profile["plan"].get("training", {}).get("framework") in HOOKED_FRAMEWORKS
+
+
 def _is_one_sequence(profile):
-    plan = profile["plan"]
-    return (plan.get("training", {}).get("framework") in HOOKED_FRAMEWORKS
-            and plan["parallelism"]["pipeline"] == plan["parallelism"]["virtual_stages"] == 1)
+    parallelism = profile["plan"]["parallelism"]
+    return _is_hooked(profile) and parallelism["pipeline"] == parallelism["virtual_stages"] == 1
 
 
 def _compare(part, shard, program):
