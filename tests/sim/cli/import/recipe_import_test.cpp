@@ -89,10 +89,23 @@ def llama3_70b_pretrain_64gpu_vr200_fp8mx_config():
     cfg.model.num_layers = 4
     return cfg
 
+def llama3_70b_pretrain_64gpu_gb200_fp8mx_config():
+    cfg = llama3_70b_pretrain_64gpu_gb200_bf16_config()
+    cfg.mixed_precision = bf16_with_mxfp8_mixed()
+    cfg.model.disable_parameter_transpose_cache = True
+    return cfg
+
+def llama3_70b_pretrain_64gpu_gb200_fp8mx_param_config():
+    cfg = llama3_70b_pretrain_64gpu_gb200_fp8mx_config()
+    cfg.mixed_precision.fp8_param_gather = True
+    return cfg
+
 def llama3_70b_pretrain_64gpu_gb200_experts_config():
     cfg = llama3_70b_pretrain_64gpu_gb200_bf16_config()
     cfg.model.num_moe_experts = 8
     cfg.model.moe_router_fusion = True
+    cfg.model.moe_pad_experts_for_cuda_graph_inference = True
+    cfg.model.disable_parameter_transpose_cache = True
     cfg.model.moe_token_dispatcher_type = "flex"
     cfg.model.moe_flex_dispatcher_backend = "hybridep"
     cfg.model.moe_deepep_num_sms = 20
@@ -153,6 +166,17 @@ TEST_F(RecipeFiles, SayTheirTechniquesWithTheirPlaces) {
   EXPECT_EQ(plan.techniques[0].uses[0].place, "llama.py:7");
   EXPECT_EQ(plan.tree.json()["training"]["fp8_recipe"], "mxfp8");
   EXPECT_EQ(plan.tree.json()["model"]["num_layers"], 4);
+}
+
+// quantize_weight() in transformer_engine/pytorch/module/base.py makes nothing of a parameter that
+// is in 8 bits, and is not called in 16.
+TEST_F(RecipeFiles, QuantizeWeightsAgainWhereTheyAreKeptInSixteenBits) {
+  write_bridge();
+  const std::string recipes =
+      "src/megatron/bridge/perf_recipes/llama3.py:llama3_70b_pretrain_64gpu_gb200_";
+  EXPECT_THAT(names_of_techniques(imported(recipes + "fp8mx_config")),
+              ElementsAre("weights-quantized-again"));
+  EXPECT_THAT(names_of_techniques(imported(recipes + "fp8mx_param_config")), IsEmpty());
 }
 
 TEST_F(RecipeFiles, OfWhichOneMustBeNamed) {
