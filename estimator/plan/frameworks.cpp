@@ -155,8 +155,9 @@ FrameworkTraits torchtitan() {
       .complex_rotary = true,  // apply_rotary_emb in models/llama3/model/model.py
       .separate_products = true,
       .whole_embedding_gradient = true,
-      .cudnn_attention_first = true,  // ScaledDotProductAttentionWrapper in models/attention.py
-      .clips_on_device = true,        // torch.nn.utils.clip_grad_norm_
+      .functional_collectives = true,  // apply_tp in models/llama3/infra/parallelize.py
+      .cudnn_attention_first = true,   // ScaledDotProductAttentionWrapper in models/attention.py
+      .clips_on_device = true,         // torch.nn.utils.clip_grad_norm_
       .selective_by_operator = true,
       .stage_outputs = StageOutputs::kKept,
       .loss_buffers = LossBuffers::kTorchParallel,

@@ -77,6 +77,7 @@ struct FrameworkTraits {
   bool norm_of_operators = false;
   bool gelu_new_of_operators = false;
   bool norms_last = false;
+  bool functional_collectives = false;
   bool torch_attention = false;
   bool cudnn_attention_first = false;
   bool returns_logits = false;
@@ -179,6 +180,9 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
         traits.gelu_new_of_operators,
         "the activation gelu_new is several operators, else it is gelu");
   visit("norms_last", traits.norms_last, "a layer's last parameters are those of its norms");
+  visit("functional_collectives",
+        traits.functional_collectives,
+        "collectives between tensor ranks are DTensors': on a stream of their own, along dim 0");
   visit("torch_attention",
         traits.torch_attention,
         "PyTorch chooses the kernel of attention: cuDNN's on Hopper and Blackwell, else flash");

@@ -16,6 +16,12 @@ namespace estimator {
 inline constexpr int64_t kNoMicroBatch = -1;
 inline constexpr int64_t kNoChunk = -1;
 
+/// Names of ranges (models/shard/kernel_scope.h): one that stands for an operator which the
+/// framework's host dispatches, and the rank does not run; and one in which it dispatches each
+/// operator twice.
+inline constexpr const char* kHostDispatch = "host::dispatch";
+inline constexpr const char* kDispatchedAgain = "host::dispatched_again";
+
 /// What a lasting tensor is for. For example "optimizer" owns the moment of the parameter
 /// "layers.3.mlp.linear_fc1.weight".
 struct LastingMemory {

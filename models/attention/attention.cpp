@@ -9,6 +9,7 @@
 
 #include "estimator/plan/frameworks.h"
 #include "models/layers/sequence_mappings.h"
+#include "models/shard/kernel_scope.h"
 
 namespace models {
 namespace {
@@ -226,6 +227,10 @@ SelfAttention::Heads SelfAttention::separate_heads(const at::Tensor& input) cons
   const auto product = [&](const ColumnParallelLinear& layer) {
     return layer.forward(whole).unflatten(-1, at::IntArrayRef{-1, context_.plan.model.kv_channels});
   };
+  if (context_.torchtitan_qwen3() && context_.has_dtensors()) {  // use_local_output=False
+    constexpr int kOfRotaryAndAttention = 2 * 5 + 1;
+    dispatch_on_host(kOfRotaryAndAttention);
+  }
   return turned(normalized({product(qkv_[0]), product(qkv_[1]), product(qkv_[2])}));
 }
 

@@ -60,6 +60,7 @@ LinearCall::LinearCall(const ShardContext& context,
       asynchronous(context.plan.parallelism.tp_linear_async_communication),
       overlaps_backward(asynchronous || estimator::overlaps_linear_backward(context.plan)),
       fused_gradient(context.fused_weight_gradient()),
+      of_dtensors(context.has_dtensors()),
       tensor_group(spec.duplicated || spec.whole_input || spec.caller_sums ? nullptr
                                                                            : context.groups.tensor),
       sequence_parallel(context.sequence_parallel()),

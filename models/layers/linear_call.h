@@ -54,6 +54,7 @@ struct LinearCall {
   bool asynchronous;       ///< multiplies its own part of a sequence while the rest is gathered
   bool overlaps_backward;  ///< its collectives run beside its products
   bool fused_gradient;
+  bool of_dtensors;  ///< Python calls each operator again for this rank's part
   std::shared_ptr<Communicator> tensor_group;
   bool sequence_parallel;
   std::shared_ptr<FrameworkBuffers> buffers;

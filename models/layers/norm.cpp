@@ -8,6 +8,8 @@
 
 #include <optional>
 
+#include "models/shard/kernel_scope.h"
+
 namespace models {
 namespace {
 
@@ -68,6 +70,7 @@ Norm::Norm(ShardContext& context,
       epsilon_(context.plan.model.norm_epsilon),
       width_(of_rows.width),
       of_operators_(context.framework().norm_of_operators),
+      of_dtensors_(context.has_dtensors()),
       weight_in_fp32_(context.plan.model.norm_weight_in_fp32),
       fused_(context.plan.training.rms_norm_fusion && !of_operators_),
       modules_(context.modules) {
@@ -96,6 +99,7 @@ at::Tensor Norm::forward(const at::Tensor& input) const {
 
 at::Tensor Norm::compute(const at::Tensor& input) const {
   if (kind_ == estimator::Normalization::kLayerNorm) return layer_norm(input);
+  if (of_dtensors_) dispatch_on_host(1);  // the kernel's own operator, for this rank's part
   if (fused_) return at::rms_norm(input, {width_}, weight_->value, epsilon_);
   return weight_in_fp32_ ? rms_norm_in_fp32(input, weight_->value, epsilon_)
                          : rms_norm_of_operators(input, weight_->value, epsilon_);

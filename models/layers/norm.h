@@ -39,6 +39,7 @@ class Norm {
   Parameter* weight_ = nullptr;  ///< null, or without a bias, where the model's norms have none
   Parameter* bias_ = nullptr;
   bool of_operators_;
+  bool of_dtensors_;
   bool weight_in_fp32_;
   bool fused_;
   ModuleRunner* modules_;

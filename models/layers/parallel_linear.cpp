@@ -12,6 +12,7 @@
 #include "models/layers/sequence_mappings.h"
 #include "models/shard/eight_bit_parameter.h"
 #include "models/shard/kept_value.h"
+#include "models/shard/kernel_scope.h"
 #include "models/shard/products.h"
 
 namespace models {
@@ -25,6 +26,8 @@ namespace {
 at::Tensor finish_weight(const CallPointer& call,
                          const at::Tensor& output_gradient,
                          const at::Tensor& input) {
+  constexpr int kAgainForPart = 4;  // both products, and the nodes of redistribute() and to_local()
+  if (call->of_dtensors) dispatch_on_host(kAgainForPart);
   if (!call->fused_gradient) return weight_gradient(call->products, output_gradient, input);
   add_weight_gradient(call->products, *call->weight, output_gradient, input);
   return gradient_stand_in(*call);
@@ -60,6 +63,8 @@ at::Tensor multiply_while_gathering(const LinearCall& call,
 
 /// PyTorch's linear layer with a bias is aten::addmm, which is on no list.
 at::Tensor kept_product(const LinearCall& call, const std::function<at::Tensor()>& run) {
+  constexpr int kAgainForPart = 2;  // mm and _unsafe_view
+  if (call.of_dtensors) dispatch_on_host(kAgainForPart);
   return call.keeper && !call.has_bias ? call.keeper->keep_product(run) : run();
 }
 

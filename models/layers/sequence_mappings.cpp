@@ -106,6 +106,18 @@ struct GatherColumns : torch::autograd::Function<GatherColumns> {
   }
 };
 
+/// DTensors have the batch before the sequence, and functional collectives know dim 0 alone: the
+/// ranks' parts are cut and joined again before a reduce-scatter, and after an all-gather unless
+/// there is one sequence (reduce_scatter_tensor() and all_gather_tensor() in
+/// torch/distributed/_functional_collectives.py).
+at::Tensor joined(const at::Tensor& whole, Communicator& group) {
+  return at::cat(whole.chunk(group.size(), 0), 0);
+}
+
+bool has_other_rows(const at::Tensor& part, const Communicator& group) {
+  return group.is_functional() && part.dim() > 2 && part.size(1) > 1;
+}
+
 }  // namespace
 
 at::Tensor reduce_from_ranks(const at::Tensor& input, const Group& group) {
@@ -142,19 +154,21 @@ at::Tensor gather_sequence(const at::Tensor& part, Communicator& group, Parts pa
   at::Tensor whole = at::empty(shape, part.options());
   if (parts == Parts::kOneTensor) {
     group.all_gather(whole, part.contiguous());
-  } else {
-    const at::Tensor flat = at::empty_like(whole);
-    group.all_gather(flat, part.contiguous());
-    whole.copy_(flat);
+    return has_other_rows(part, group) ? joined(whole, group) : whole;
   }
-  return whole;
+  const at::Tensor flat = at::empty_like(whole);
+  group.all_gather(flat, part.contiguous());
+  return whole.copy_(flat);
 }
 
 at::Tensor reduce_scatter_sequence(const at::Tensor& whole, Communicator& group, Parts parts) {
   std::vector<int64_t> shape = whole.sizes().vec();
   shape[0] /= group.size();
+  const at::Tensor input = parts == Parts::kList   ? whole.clone()
+                           : group.is_functional() ? joined(whole, group)
+                                                   : whole.contiguous();
   at::Tensor part = at::empty(shape, whole.options());
-  group.reduce_scatter(part, parts == Parts::kOneTensor ? whole.contiguous() : whole.clone());
+  group.reduce_scatter(part, input);
   return part;
 }
 

@@ -3,6 +3,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
+#include "models/shard/kernel_scope.h"
+
 namespace models {
 namespace {
 
@@ -62,29 +64,37 @@ void PendingCall::wait() {
 
 bool PendingCall::done() const { return !work_ || work_->isCompleted(); }
 
-Communicator::Communicator(c10::intrusive_ptr<c10d::Backend> backend)
-    : backend_(std::move(backend)) {}
+Communicator::Communicator(c10::intrusive_ptr<c10d::Backend> backend, Collectives collectives)
+    : backend_(std::move(backend)), is_functional_(collectives == Collectives::kFunctional) {}
 Communicator::~Communicator() = default;
+
+/// Of the functional ones the host dispatches their own operator, c10d's, _wrap_tensor_autograd and
+/// wait_tensor; the backend itself is no operator.
+bool Communicator::runs_beside() const {
+  constexpr int kFunctionalOperators = 4;
+  if (is_functional_) dispatch_on_host(kFunctionalOperators);
+  return is_functional_;
+}
 
 int64_t Communicator::size() const { return backend_->getSize(); }
 int64_t Communicator::index() const { return backend_->getRank(); }
 
 void Communicator::all_reduce(at::Tensor tensor) {
   std::vector<at::Tensor> tensors{std::move(tensor)};
-  finish(backend_->allreduce(tensors, all_reduce_options(c10d::ReduceOp::SUM, false)));
+  finish(backend_->allreduce(tensors, all_reduce_options(c10d::ReduceOp::SUM, runs_beside())));
 }
 
 void Communicator::all_reduce_max(at::Tensor tensor) {
   std::vector<at::Tensor> tensors{std::move(tensor)};
-  finish(backend_->allreduce(tensors, all_reduce_options(c10d::ReduceOp::MAX, false)));
+  finish(backend_->allreduce(tensors, all_reduce_options(c10d::ReduceOp::MAX, runs_beside())));
 }
 
 void Communicator::all_gather(at::Tensor output, at::Tensor input) {
-  finish(gather(*backend_, output, input, false));
+  finish(gather(*backend_, output, input, runs_beside()));
 }
 
 void Communicator::reduce_scatter(at::Tensor output, at::Tensor input) {
-  finish(scatter_sum(*backend_, output, input, false));
+  finish(scatter_sum(*backend_, output, input, runs_beside()));
 }
 
 void Communicator::all_to_all(at::Tensor output,

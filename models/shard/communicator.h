@@ -35,11 +35,17 @@ class PendingCall {
   c10::intrusive_ptr<c10d::Work> work_;
 };
 
+/// Whose collectives they are: torch.distributed's, which run on the caller's stream unless they
+/// are only started, or those of DTensors (torch/distributed/_functional_collectives.py), which run
+/// on NCCL's own and are waited for at once.
+enum class Collectives { kDistributed, kFunctional };
+
 /// All tensors must be contiguous. Reductions are sums unless the name says otherwise. Methods
 /// without `start_` have finished when they return (on a GPU: in stream order).
 class Communicator {
  public:
-  explicit Communicator(c10::intrusive_ptr<c10d::Backend> backend);
+  explicit Communicator(c10::intrusive_ptr<c10d::Backend> backend,
+                        Collectives collectives = Collectives::kDistributed);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -47,6 +53,7 @@ class Communicator {
   int64_t size() const;
   /// This rank's place in the group.
   int64_t index() const;
+  bool is_functional() const { return is_functional_; }
 
   void all_reduce(at::Tensor tensor);
   void all_reduce_max(at::Tensor tensor);
@@ -81,7 +88,10 @@ class Communicator {
   PendingCall start_recv(at::Tensor tensor, int64_t from_index, int tag = 0);
 
  private:
+  bool runs_beside() const;
+
   c10::intrusive_ptr<c10d::Backend> backend_;
+  bool is_functional_;
 };
 
 /// The groups of one rank. Null stands for a group of one rank, which needs no communication.

@@ -22,6 +22,7 @@ OutputKeeper::Scope::Scope(OutputKeeper* keeper, Kept* kept) : keeper_(keeper) {
   keeper_->kept_ = kept;
   keeper_->recompute_ = !kept->empty();
   keeper_->products_ = 0;
+  policy_.emplace();
 }
 
 OutputKeeper::Scope::~Scope() {

@@ -15,7 +15,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <vector>
+
+#include "models/shard/kernel_scope.h"
 
 namespace models {
 
@@ -37,6 +40,7 @@ class OutputKeeper {
 
    private:
     OutputKeeper* keeper_;
+    std::optional<DispatchedAgain> policy_;  ///< is asked by a TorchDispatchMode
   };
 
   /// Runs the operator and returns its outputs. In the recomputation of a segment it returns the

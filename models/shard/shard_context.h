@@ -86,6 +86,8 @@ struct ShardContext {
     return plan.training.framework == estimator::Framework::kTorchtitan &&
            plan.model.qk_layernorm && !plan.model.multi_latent_attention;
   }
+  /// Whether the layers that tensor ranks split compute with DTensors.
+  bool has_dtensors() const { return framework().functional_collectives && tensor_size() > 1; }
   /// Whether this is a stage of torch.distributed.pipelining.
   bool torch_pipeline() const { return plan.torch_pipeline(); }
   int64_t stages() const { return plan.parallelism.pipeline; }

@@ -9,6 +9,7 @@
 
 #include "comm_stub/stub_backend.h"
 #include "estimator/base/fields.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/pipeline/trainer.h"
@@ -65,11 +66,18 @@ comm_stub::StubOptions stub_options(estimator::DeviceKind device, Recorder& reco
               }};
 }
 
-models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
+models::Collectives collectives_of(const Plan& plan, GroupKind group) {
+  const bool is_functional = group == GroupKind::kTensor &&
+                             estimator::traits_of(plan.training.framework).functional_collectives;
+  return is_functional ? models::Collectives::kFunctional : models::Collectives::kDistributed;
+}
+
+models::ProcessGroups process_groups(const Plan& plan,
                                      int64_t rank,
                                      estimator::DeviceKind device,
                                      Recorder& recorder,
                                      const RankRunHooks& hooks) {
+  const estimator::ParallelLayout layout(plan.parallelism);
   std::vector<GroupKind> kinds;
   kinds.reserve(models::kGroupsOfKinds.size());
   for (const models::GroupOfKind& each : models::kGroupsOfKinds) kinds.push_back(each.kind);
@@ -90,8 +98,9 @@ models::ProcessGroups process_groups(const estimator::ParallelLayout& layout,
   models::ProcessGroups groups;
   for (const auto& [kind, group] : models::kGroupsOfKinds) {
     const auto found = backends.find(kind);
-    if (found != backends.end())
-      groups.*group = std::make_shared<models::Communicator>(found->second);
+    if (found == backends.end()) continue;
+    groups.*group =
+        std::make_shared<models::Communicator>(found->second, collectives_of(plan, kind));
   }
   return groups;
 }
@@ -191,7 +200,7 @@ RankRunResult run_rank(const Plan& plan,
        .take_stacks = options.take_stacks});
   models::Trainer trainer({.plan = plan,
                            .coordinate = profile.coordinate,
-                           .groups = process_groups(layout, rank, options.device, recorder, hooks),
+                           .groups = process_groups(plan, rank, options.device, recorder, hooks),
                            .device = torch_device(options.device),
                            .observer = recorder,
                            .device_computes = options.device != estimator::DeviceKind::kVirtual},

@@ -25,6 +25,11 @@ bool is_kernel_scope(const at::RecordFunction& function) {
   return function.scope() == at::RecordScope::USER_SCOPE;
 }
 
+/// Likewise of a range that tells what the framework's host does.
+bool is_host_range(const at::RecordFunction& function, std::string_view name) {
+  return is_kernel_scope(function) && function.name() == name;
+}
+
 /// What these make and still hold at their end is for backward.
 bool keeps_for_backward(Direction direction) {
   return direction == Direction::kForward || direction == Direction::kRecompute;
@@ -148,6 +153,7 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
   if (!follows_operators()) return;
   ThreadPlaces& thread = this_thread();
+  if (host_range_started(function, thread)) return;
   if (is_main(thread)) after_backward_.operator_starts(at::sequence_number::peek());
   const OperatorTraits* const own = traits(function);
   if (own == nullptr) return;
@@ -156,7 +162,10 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   const OperatorTraits* op = kernel != nullptr ? kernel : own;
   OperatorFrame& frame = thread.operators.push();
   frame.is_part_of_kernel = kernel != nullptr;
-  if (recording_ && own->takes_host && op->takes_host) ++thread.begun;
+  if (recording_ && own->takes_host && op->takes_host) {
+    const bool twice = thread.dispatches_again > 0 && kernel == nullptr && own->is_kernel;
+    thread.begun += twice ? 2 : 1;
+  }
   frame.call.op = op;
   if (!recording_ || frame.is_part_of_kernel || op->moves_no_data) return;
   const Place place = place_of(thread);
@@ -169,9 +178,22 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   }
 }
 
+bool RunTracker::host_range_started(const at::RecordFunction& function, ThreadPlaces& thread) {
+  if (is_host_range(function, estimator::kDispatchedAgain)) return ++thread.dispatches_again > 0;
+  if (!is_host_range(function, estimator::kHostDispatch)) return false;
+  if (recording_) ++thread.begun;
+  return true;
+}
+
+bool RunTracker::host_range_finished(const at::RecordFunction& function, ThreadPlaces& thread) {
+  if (is_host_range(function, estimator::kDispatchedAgain)) return thread.dispatches_again-- > 0;
+  return is_host_range(function, estimator::kHostDispatch);
+}
+
 void RunTracker::operator_finished(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
+  if (host_range_finished(function, thread)) return;
   if (thread.operators.empty() || traits(function) == nullptr) return;
   if (options_.attribute_memory && !is_kernel_scope(function)) saw_results(function);
   const bool is_counted = recording_ && count_if_work(thread.operators.top(), function);

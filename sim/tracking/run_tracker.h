@@ -202,6 +202,9 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   ModuleKind kind_of(const Place& place) const;
   /// Null for a range that was named for profilers, which is no operator itself.
   const OperatorTraits* traits(const at::RecordFunction& function);
+  /// What the shard tells of its framework's host is no operator; whether it was that.
+  bool host_range_started(const at::RecordFunction& function, ThreadPlaces& thread);
+  bool host_range_finished(const at::RecordFunction& function, ThreadPlaces& thread);
   bool count_if_work(OperatorFrame& frame, const at::RecordFunction& function);
   void saw_written(c10::ArrayRef<c10::IValue> inputs, const OperatorTraits& op);
   void saw_results(const at::RecordFunction& function);

@@ -79,8 +79,9 @@ struct ThreadPlaces {
   const uint64_t thread_id;  ///< at::RecordFunction::currentThreadId()
   std::vector<Scope> scopes;
   ForwardNodes forward_nodes;
-  bool ran_nodes = false;  ///< of autograd; between nodes it still belongs to backward
-  int64_t begun = 0;       ///< operators and nodes since its last event, while recording
+  bool ran_nodes = false;        ///< of autograd; between nodes it still belongs to backward
+  int64_t begun = 0;             ///< operators and nodes since its last event, while recording
+  int64_t dispatches_again = 0;  ///< ranges in which the host dispatches each operator twice
   OperatorStack operators;
   std::vector<uint64_t> made_in_operators;  ///< blocks, since the outermost operator began
 };

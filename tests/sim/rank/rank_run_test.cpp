@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
+#include <vector>
 
 #include "estimator/hardware/hardware.h"
 #include "tests/sim/rank/executed_rank.h"
@@ -152,6 +154,97 @@ TEST(RankRun, TellsWhichCallsHaveStreamsOfTheirOwn) {
   const std::set<int64_t> ring = streams_of(profile, GroupKind::kContext);
   EXPECT_EQ(ring.size(), 2U);  // what is sent, and what is received
   EXPECT_EQ(ring.count(0), 0U);
+}
+
+RankProfile of_torchtitans_tensor_ranks(int64_t sequences, const char* recompute = "none") {
+  return execute(gpt_plan(
+      {{"cluster", {{"gpus_per_node", 4}}},
+       {"model",
+        {{"tie_embeddings", false},
+         {"activation", "swiglu"},
+         {"normalization", "RMSNorm"},
+         {"position_embedding", "rope"},
+         {"add_bias_linear", false}}},
+       {"parallelism", {{"tensor", 2}, {"sequence_parallel", true}, {"zero_stage", 3}}},
+       {"training",
+        {{"framework", "torchtitan"}, {"dtype", "bf16"}, {"micro_batch_size", sequences}}}}));
+}
+
+int64_t executed_over_tensor_ranks(const RankProfile& profile, CollectiveKind kind) {
+  int64_t count = 0;
+  for (const auto& record : profile.collectives) {
+    const bool is_it = record.call.group == GroupKind::kTensor && record.call.kind == kind &&
+                       estimator::is_per_micro_batch(record.direction);
+    count += is_it ? record.executed_count : 0;
+  }
+  return count;
+}
+
+int64_t executed_joins(const RankProfile& profile) {
+  int64_t count = 0;
+  for (const auto& record : profile.operators) {
+    const bool is_it =
+        record.name == "aten::cat" && estimator::is_per_micro_batch(record.direction);
+    count += is_it ? record.executed_count : 0;
+  }
+  return count;
+}
+
+// DTensors' collectives run on NCCL's own stream, and know dim 0 alone, where the batch is: parts
+// of a sequence are joined before each reduce-scatter, and after an all-gather of several
+// sequences (torch/distributed/_functional_collectives.py).
+TEST(RankRun, OfTorchTitansTensorRanksCallsBesideKernelsAndJoinsParts) {
+  const RankProfile one = of_torchtitans_tensor_ranks(1), two = of_torchtitans_tensor_ranks(2);
+  EXPECT_EQ(streams_of(one, GroupKind::kTensor).size(), 1U);
+  EXPECT_EQ(streams_of(one, GroupKind::kTensor).count(0), 0U);
+  const auto scattered = executed_over_tensor_ranks(one, CollectiveKind::kReduceScatter);
+  EXPECT_GT(scattered, 0);
+  EXPECT_EQ(executed_joins(one), scattered);
+  EXPECT_EQ(executed_joins(two),
+            executed_over_tensor_ranks(two, CollectiveKind::kReduceScatter) +
+                executed_over_tensor_ranks(two, CollectiveKind::kAllGather));
+}
+
+/// Before each call of a micro-batch over the tensor ranks, since the last event.
+std::vector<int64_t> operators_before_tensor_calls(const RankProfile& profile) {
+  std::vector<int64_t> operators;
+  const estimator::OrderEvents& events = profile.order->events;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    const auto& record = profile.collectives[static_cast<std::size_t>(events.item[i])];
+    if (record.call.group == GroupKind::kTensor &&
+        estimator::is_per_micro_batch(record.direction)) {
+      operators.push_back(events.operators[i]);
+    }
+  }
+  return operators;
+}
+
+// _c10d_functional's operator, c10d's, _wrap_tensor_autograd and wait_tensor.
+TEST(RankRun, OfTorchTitansTensorRanksDispatchesFourOperatorsForACall) {
+  const std::vector<int64_t> operators =
+      operators_before_tensor_calls(of_torchtitans_tensor_ranks(1));
+  ASSERT_FALSE(operators.empty());
+  EXPECT_GE(*std::min_element(operators.begin(), operators.end()), 4);
+}
+
+int64_t operators_of_forward(const char* recompute) {
+  const RankProfile profile = execute(gpt_plan(
+      {{"training", {{"framework", "torchtitan"}, {"dtype", "bf16"}, {"recompute", recompute}}}}));
+  const estimator::OrderEvents& events = profile.order->events;
+  int64_t operators = 0;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    const bool is_forward = events.direction[i] == static_cast<int64_t>(Direction::kForward);
+    operators += is_forward ? events.operators[i] : 0;
+  }
+  return operators;
+}
+
+// Both run the same operators forward, but under the policy of selective recompute Python
+// dispatches each of them again.
+TEST(RankRun, UnderSelectiveRecomputeByOperatorDispatchesEachTwice) {
+  const int64_t once = operators_of_forward("full");
+  EXPECT_GT(operators_of_forward("selective"), once + once / 5);
 }
 
 TEST(RankRun, TellsWhatIsAllocatedInAForwardAndABackward) {
