@@ -155,6 +155,7 @@ FrameworkTraits torchtitan() {
       .complex_rotary = true,  // apply_rotary_emb in models/llama3/model/model.py
       .separate_products = true,
       .whole_embedding_gradient = true,
+      .norms_last = true,              // TransformerBlock in models/llama3/model/model.py
       .functional_collectives = true,  // apply_tp in models/llama3/infra/parallelize.py
       .cudnn_attention_first = true,   // ScaledDotProductAttentionWrapper in models/attention.py
       .clips_on_device = true,         // torch.nn.utils.clip_grad_norm_

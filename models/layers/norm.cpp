@@ -59,7 +59,12 @@ Norm Norm::of_heads(ShardContext& context,
                     ParameterStore& store,
                     const std::string& name,
                     int64_t width) {
-  return {context, store, name, Shape{.width = width, .is_partial = context.tensor_size() > 1}};
+  return {context,
+          store,
+          name,
+          Shape{.width = width,
+                .is_partial = context.tensor_size() > 1,
+                .at_mark = context.framework().norms_last}};
 }
 
 Norm::Norm(ShardContext& context,
@@ -80,12 +85,14 @@ Norm::Norm(ShardContext& context,
   weight_ = &store.add({.name = name + ".weight",
                         .full_shape = shape,
                         .initial_value = InitialValue::kOnes,
-                        .sequence_partial = partial});
+                        .sequence_partial = partial,
+                        .at_mark = of_rows.at_mark});
   if (context.plan.model.norms_have_biases()) {
     bias_ = &store.add({.name = name + ".bias",
                         .full_shape = shape,
                         .initial_value = InitialValue::kZeros,
-                        .sequence_partial = partial});
+                        .sequence_partial = partial,
+                        .at_mark = of_rows.at_mark});
   }
 }
 

@@ -29,7 +29,8 @@ class Norm {
 
   struct Shape {
     int64_t width;
-    bool is_partial;  ///< whether each tensor rank has a part of the gradient
+    bool is_partial;       ///< whether each tensor rank has a part of the gradient
+    bool at_mark = false;  ///< for its parameters; see ParameterStore::mark_place
   };
   Norm(ShardContext& context, ParameterStore& store, const std::string& name, const Shape& of_rows);
 

@@ -3,6 +3,8 @@
 
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "estimator/plan/dealt_parameters.h"
 #include "estimator/plan/model_config.h"
@@ -104,6 +106,32 @@ TEST(SizesOfStages, AreThoseOfTheShards) {
     SCOPED_TRACE(changes.dump());
     expect_the_sizes_of_the_shards(small_plan(changes));
   }
+}
+
+/// The names behind "layers.0." of the first layer's parameters, in order.
+std::vector<std::string> names_in_first_layer(const char* framework) {
+  Json changes = llama_changes();
+  changes["model"]["qk_layernorm"] = true;
+  changes["training"]["framework"] = framework;
+  const estimator::Plan plan = small_plan(changes);
+  SilentObserver observer;
+  ShardContext context = meta_context(plan, 0, observer);
+  Stage shard(context);
+  const std::string layer = "layers.0.";
+  std::vector<std::string> names;
+  for (const Parameter* parameter : shard.parameters().in_order()) {
+    if (parameter->name.starts_with(layer)) names.push_back(parameter->name.substr(layer.size()));
+  }
+  return names;
+}
+
+// The gradients of what tensor ranks do not split are summed in this order.
+TEST(ParametersOfALayer, EndWithItsNormsInTorchTitan) {
+  const std::vector<std::string> names = names_in_first_layer("torchtitan");
+  ASSERT_GE(names.size(), 5U);
+  const std::vector<std::string> last(names.end() - 2, names.end());
+  EXPECT_EQ(last, (std::vector<std::string>{"input_layernorm.weight", "pre_mlp_layernorm.weight"}));
+  EXPECT_EQ(names_in_first_layer("plain").front(), "input_layernorm.weight");
 }
 
 // They are no layers of Megatron-LM.
