@@ -182,12 +182,10 @@ at::Tensor TokenChoiceMlp::run_experts(const at::Tensor& rows, const at::Tensor&
 /// rows [tokens, topk, h] -> [tokens, h].
 at::Tensor TokenChoiceMlp::summed(const at::Tensor& rows, const at::Tensor& weights) const {
   if (context_.plan.model.moe_apply_probs_on_input) return rows.sum(1);
-  return at::bmm(weights.view({-1, 1, rows.size(1)}), rows.to(at::kFloat))
-      .to(rows.scalar_type())
-      .squeeze(1);
+  return at::bmm(weights.view({-1, 1, rows.size(1)}), rows.to(at::kFloat)).squeeze(1);
 }
 
-at::Tensor TokenChoiceMlp::forward(const at::Tensor& input) const {
+at::Tensor TokenChoiceMlp::begin(const at::Tensor& input) const {
   const ModuleScope scope(context_.observer, "mlp");
   const int64_t topk = context_.plan.model.moe_router_topk;
   const at::Tensor tokens = input.view({-1, input.size(-1)});
@@ -204,7 +202,11 @@ at::Tensor TokenChoiceMlp::forward(const at::Tensor& input) const {
   unsorted.index_put_({order.rows}, outputs);
   const at::Tensor combined =
       summed(unsorted.view({-1, topk, input.size(-1)}), choice.weights).view(input.sizes());
-  return shared.defined() ? shared + combined : combined;
+  return shared.defined() ? shared + combined.to(shared.scalar_type()) : combined;
+}
+
+at::Tensor TokenChoiceMlp::finish(const at::Tensor& begun) const {
+  return begun.to(scalar_type(context_.plan.training.dtype));
 }
 
 }  // namespace models

@@ -10,6 +10,10 @@ class FeedForward {
   virtual ~FeedForward() = default;
   /// [s or s/t, b, h] -> the same shape. The output bias is not added yet; see bias().
   virtual at::Tensor forward(const at::Tensor& input) const = 0;
+  /// The same in two steps, forward(x) = finish(begin(x)), of which the second keeps nothing for
+  /// its backward.
+  virtual at::Tensor begin(const at::Tensor& input) const { return forward(input); }
+  virtual at::Tensor finish(const at::Tensor& begun) const { return begun; }
   /// The bias that the caller must add, or an undefined tensor.
   virtual at::Tensor bias() const = 0;
 };

@@ -53,6 +53,7 @@ Mlp::Mlp(ShardContext& context,
          MlpInput input)
     : context_(context),
       scope_(name.substr(name.rfind('.') + 1)),
+      sums_apart_(context.recomputes_late() && !context.plan.model.parallel_residual),
       first_(make_first(context, store, name, width, input)),
       second_(context,
               store,
@@ -60,15 +61,24 @@ Mlp::Mlp(ShardContext& context,
                .inputs = width,
                .outputs = context.plan.model.hidden_size,
                .bias = context.plan.model.has_mlp_bias(),
-               .caller_sums = context.plan.model.parallel_residual,
+               .caller_sums = context.plan.model.parallel_residual || sums_apart_,
                .at_mark = context.framework().norms_last,
                .target = AdapterTarget::kDown}) {}
 
-at::Tensor Mlp::forward(const at::Tensor& input) const {
+at::Tensor Mlp::begin(const at::Tensor& input) const {
   ModuleScope scope(context_.observer, scope_);
   const at::Tensor activated = first_.size() > 1 ? separately_gated(input) : hidden(input);
   ModuleScope second(context_.observer, "linear_fc2");
   return second_.forward(activated);
+}
+
+at::Tensor Mlp::finish(const at::Tensor& begun) const {
+  const Group& group = context_.groups.tensor;
+  if (!sums_apart_ || !group) return begun;
+  ModuleScope scope(context_.observer, scope_);
+  ModuleScope second(context_.observer, "linear_fc2");
+  return context_.sequence_parallel() ? reduce_scatter_to_sequence(begun, group)
+                                      : reduce_from_ranks(begun, group);
 }
 
 at::Tensor Mlp::hidden(const at::Tensor& input) const {

@@ -23,7 +23,9 @@ class Mlp final : public FeedForward {
       const std::string& name,
       int64_t width,
       MlpInput input = MlpInput::kOfItsNorm);
-  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor forward(const at::Tensor& input) const override { return finish(begin(input)); }
+  at::Tensor begin(const at::Tensor& input) const override;
+  at::Tensor finish(const at::Tensor& begun) const override;
   at::Tensor bias() const override { return second_.bias(); }
 
  private:
@@ -32,6 +34,7 @@ class Mlp final : public FeedForward {
 
   ShardContext& context_;
   std::string scope_;  ///< the last element of its name: "mlp", or "shared_experts"
+  bool sums_apart_;    ///< the sum over tensor ranks is a function of its own
   std::vector<ColumnParallelLinear> first_;  // linear_fc1, or gate and up as two layers
   RowParallelLinear second_;
 };

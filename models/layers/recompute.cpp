@@ -2,10 +2,13 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/engine.h>
 
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "models/shard/autocast.h"
 #include "models/shard/kept_value.h"
@@ -47,7 +50,7 @@ class ReplayedRandomNumbers {
 };
 
 struct KeptSegment {
-  Segment run;
+  Segments run;
   Observer* observer;
   at::Tensor random_state;
   CheckpointOptions options;
@@ -76,26 +79,60 @@ variable_list as_leaves(const variable_list& saved) {
   return inputs;
 }
 
-struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
+using Gradients = std::shared_ptr<variable_list>;
+
+/// The root of a backward that begins with `gradients` of its inputs, and holds none of them.
+struct HandOverFunction : torch::autograd::Function<HandOverFunction> {
   static at::Tensor forward(AutogradContext* context,
-                            at::TensorList inputs,  // a std::vector would not be seen as variables
-                            const KeptSegment& segment) {
+                            at::TensorList inputs,
+                            const Gradients& gradients) {
+    keep(context, gradients);
+    return at::empty({0}, inputs[0].options());
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list) {
+    variable_list all = std::move(*kept<Gradients>(context));
+    all.emplace_back();  // of the gradients
+    return all;
+  }
+};
+
+at::Tensor hand_over(const variable_list& outputs, variable_list gradients) {
+  const c10::AutoGradMode with_gradients(true);
+  return HandOverFunction::apply(at::TensorList(outputs),
+                                 std::make_shared<variable_list>(std::move(gradients)));
+}
+
+void run_backward(const torch::autograd::edge_list& roots, const variable_list& gradients) {
+  torch::autograd::Engine::get_default_engine().execute(roots,
+                                                        gradients,
+                                                        /*keep_graph=*/false,
+                                                        /*create_graph=*/false,
+                                                        /*accumulate_grad=*/true);
+}
+
+struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
+  static variable_list forward(
+      AutogradContext* context,
+      at::TensorList inputs,  // a std::vector would not be seen as variables
+      const KeptSegment& segment) {
     keep(context, segment);
     context->save_for_backward(inputs.vec());
     KeptSegment& own = kept<KeptSegment>(context);
     const OutputKeeper::Scope scope(segment.options.keeper.get(), &own.outputs);
-    at::Tensor output = segment.run(inputs.vec());  // grad mode is off inside a function's forward
+    variable_list outputs =
+        segment.run(inputs.vec());  // grad mode is off inside a function's forward
     if (const Group& group = segment.options.dividing) {
       own.first_shape = inputs[0].sizes().vec();
       cut(inputs[0], *group);
     }
-    return output;
+    return outputs;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     KeptSegment& segment = kept<KeptSegment>(context);
     variable_list inputs;
-    at::Tensor output = [&] {
+    variable_list outputs = [&] {
       const DirectionScope direction(*segment.observer, estimator::Direction::kRecompute);
       const variable_list saved = context->get_saved_variables();
       if (const Group& group = segment.options.dividing) {
@@ -108,13 +145,12 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
       const OutputKeeper::Scope scope(segment.options.keeper.get(), &segment.outputs);
       return segment.run(inputs);
     }();
-    const torch::autograd::edge_list roots = {torch::autograd::impl::gradient_edge(output)};
-    if (!segment.options.holds_output) output.reset();
-    torch::autograd::Engine::get_default_engine().execute(roots,
-                                                          {gradients[0]},
-                                                          /*keep_graph=*/false,
-                                                          /*create_graph=*/false,
-                                                          /*accumulate_grad=*/true);
+    if (segment.options.holds_output) {
+      run_backward({torch::autograd::impl::gradient_edge(outputs[0])}, {gradients[0]});
+    } else {
+      const at::Tensor root = hand_over(std::exchange(outputs, {}), std::move(gradients));
+      run_backward({torch::autograd::impl::gradient_edge(root)}, {root.detach()});
+    }
     variable_list input_gradients;
     for (const at::Tensor& input : inputs) input_gradients.push_back(input.grad());
     input_gradients.emplace_back();  // of the segment
@@ -124,10 +160,18 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
 
 }  // namespace
 
-at::Tensor checkpoint(Segment segment,
+at::Tensor checkpoint(const Segment& segment,
                       const variable_list& inputs,
                       Observer& observer,
                       const CheckpointOptions& options) {
+  const auto run = [segment](const variable_list& from) { return variable_list{segment(from)}; };
+  return checkpoint(Segments(run), inputs, observer, options)[0];
+}
+
+variable_list checkpoint(Segments segment,
+                         const variable_list& inputs,
+                         Observer& observer,
+                         const CheckpointOptions& options) {
   const at::Device device = inputs[0].device();
   const at::Tensor state = generator_state(device);
   return CheckpointFunction::apply(at::TensorList(inputs),
@@ -182,11 +226,7 @@ struct DiscardingFunction : torch::autograd::Function<DiscardingFunction> {
       roots.push_back(torch::autograd::impl::gradient_edge(state->again[i]));
       of_roots.push_back(gradients[i]);
     }
-    torch::autograd::Engine::get_default_engine().execute(roots,
-                                                          of_roots,
-                                                          /*keep_graph=*/false,
-                                                          /*create_graph=*/false,
-                                                          /*accumulate_grad=*/true);
+    run_backward(roots, of_roots);
     variable_list input_gradients;
     for (const at::Tensor& input : state->inputs) input_gradients.push_back(input.grad());
     input_gradients.emplace_back();  // of the state

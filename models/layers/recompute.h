@@ -15,11 +15,15 @@
 namespace models {
 
 using Segment = std::function<at::Tensor(const torch::autograd::variable_list&)>;
+/// A segment with several outputs.
+using Segments =
+    std::function<torch::autograd::variable_list(const torch::autograd::variable_list&)>;
 
 struct CheckpointOptions {
   std::shared_ptr<OutputKeeper> keeper;  ///< keeps some outputs; null: none are kept
-  /// Whether the output of the recomputation is held until the segment's backward is over, as in
-  /// Megatron-LM; torch.utils.checkpoint with use_reentrant=False frees it at once.
+  /// Whether the output of the recomputation and its gradient are held until the segment's backward
+  /// is over, as in Megatron-LM; torch.utils.checkpoint with use_reentrant=False frees the output
+  /// at once, and the gradient when it was read.
   bool holds_output = true;
   /// If not null, each of these ranks keeps an equal part of the first input, which all of them
   /// hold whole, and the backward gathers it. The input tensor itself is cut meanwhile, so that its
@@ -32,14 +36,15 @@ struct CheckpointOptions {
 /// Runs segment(inputs) and keeps only the inputs and what passes through the keeper. Gradients of
 /// parameters inside the segment are accumulated by the inner backward, which runs inside the outer
 /// one.
-at::Tensor checkpoint(Segment segment,
+at::Tensor checkpoint(const Segment& segment,
                       const torch::autograd::variable_list& inputs,
                       Observer& observer,
                       const CheckpointOptions& options = {});
 
-/// A segment with several outputs.
-using Segments =
-    std::function<torch::autograd::variable_list(const torch::autograd::variable_list&)>;
+torch::autograd::variable_list checkpoint(Segments segment,
+                                          const torch::autograd::variable_list& inputs,
+                                          Observer& observer,
+                                          const CheckpointOptions& options);
 
 /// A segment whose outputs are freed as soon as what follows has read them, and are computed again
 /// before what follows runs backward (CheckpointWithoutOutput in

@@ -151,6 +151,27 @@ bool TransformerLayer::is_checkpoint() const {
   return recomputed_ == kLayer || recomputed_ == kUnlistedOperators;
 }
 
+/// The last operators keep nothing, so that their backward comes before the recomputation.
+at::Tensor TransformerLayer::recomputed_late(const variable_list& inputs) const {
+  const auto segment = [this](const variable_list& from) {
+    const ModuleScope scope(context_.observer, name_);
+    if (from.size() > 1) rotary_->take_argument(from[1]);
+    const at::Tensor hidden = with_attention(from[0]);
+    const at::Tensor begun = mlp_->begin(normalized(*mlp_norm_, kMlpNorm, hidden));
+    if (from.size() > 1) rotary_->take_argument({});
+    if (c10::GradMode::is_enabled()) finish(hidden, begun);  // a recomputation runs to its end
+    return variable_list{hidden, begun};
+  };
+  const variable_list parts =
+      checkpoint(Segments(segment), inputs, context_.observer, layer_checkpoint(context_));
+  const ModuleScope scope(context_.observer, name_);
+  return finish(parts[0], parts[1]);
+}
+
+at::Tensor TransformerLayer::finish(const at::Tensor& hidden, const at::Tensor& begun) const {
+  return added(mlp_->finish(begun), mlp_->bias(), after_mlp_, kAfterMlp, hidden);
+}
+
 at::Tensor TransformerLayer::forward(const at::Tensor& input, const UnitRunner& unit) const {
   const auto segment = [this, unit](const variable_list& inputs) {
     const ModuleScope scope(context_.observer, name_);
@@ -164,6 +185,7 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input, const UnitRunner& 
   const at::Tensor positions = rotary_ ? rotary_->argument_of_layer() : at::Tensor();
   if (positions.defined()) inputs.push_back(positions);
   if (!is_checkpoint()) return segment(inputs);
+  if (context_.recomputes_late()) return recomputed_late(inputs);
   return checkpoint(segment, inputs, context_.observer, layer_checkpoint(context_));
 }
 

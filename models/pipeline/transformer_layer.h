@@ -75,6 +75,8 @@ class TransformerLayer {
                          const char* name,
                          const at::Tensor& input,
                          bool recompute) const;
+  at::Tensor recomputed_late(const torch::autograd::variable_list& inputs) const;
+  at::Tensor finish(const at::Tensor& hidden, const at::Tensor& begun) const;
   at::Tensor in_turn(const at::Tensor& input) const;
   at::Tensor in_parallel(const at::Tensor& input) const;
   at::Tensor with_attention(const at::Tensor& given) const;

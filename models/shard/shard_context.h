@@ -86,6 +86,10 @@ struct ShardContext {
     return plan.training.framework == estimator::Framework::kTorchtitan &&
            plan.model.qk_layernorm && !plan.model.multi_latent_attention;
   }
+  /// Whether a layer's checkpoint is torch.utils.checkpoint's without reentry, and keeps no
+  /// outputs: it recomputes when backward first needs what was not kept, so that the layer's last
+  /// operators, which keep nothing, are differentiated before.
+  bool recomputes_late() const { return framework().selective_by_operator && !keeper; }
   /// Whether the layers that tensor ranks split compute with DTensors.
   bool has_dtensors() const { return framework().functional_collectives && tensor_size() > 1; }
   /// Whether this is a stage of torch.distributed.pipelining.

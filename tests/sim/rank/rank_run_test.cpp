@@ -228,6 +228,24 @@ TEST(RankRun, OfTorchTitansTensorRanksDispatchesFourOperatorsForACall) {
   EXPECT_GE(*std::min_element(operators.begin(), operators.end()), 4);
 }
 
+// A checkpoint of torch.utils.checkpoint recomputes when backward first needs what was not kept.
+// The gather of a layer's gradient comes before, as the reduce-scatter at its end keeps nothing.
+TEST(RankRun, OfTorchTitansRecomputedLayersGathersTheGradientFirst) {
+  const RankProfile profile = of_torchtitans_tensor_ranks(1, "full");
+  const estimator::OrderEvents& events = profile.order->events;
+  const estimator::CollectiveRecord* before = nullptr;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    const auto& record = profile.collectives[static_cast<std::size_t>(events.item[i])];
+    if (record.call.group != GroupKind::kTensor) continue;
+    if (record.direction == Direction::kRecompute) break;
+    before = &record;
+  }
+  ASSERT_NE(before, nullptr);
+  EXPECT_EQ(before->direction, Direction::kBackward);
+  EXPECT_EQ(before->call.kind, CollectiveKind::kAllGather);
+}
+
 int64_t operators_of_forward(const char* recompute) {
   const RankProfile profile = execute(gpt_plan(
       {{"training", {{"framework", "torchtitan"}, {"dtype", "bf16"}, {"recompute", recompute}}}}));
