@@ -75,11 +75,8 @@ at::Tensor Embedding::look_up(const at::Tensor& tokens) const {
              : own_rows(words_->value, tokens, place);
 }
 
-/// Megatron-LM looks up [b, s] and copies what it found to [s, b, h], where that is another order
-/// (language_model_embedding.py, and forward of VocabParallelEmbedding in
-/// megatron/core/tensor_parallel/layers.py).
 at::Tensor Embedding::sequence_first(const at::Tensor& found) const {
-  return context_.framework().transformer_engine && found.size(1) > 1 ? found.clone() : found;
+  return context_.batch_first_tokens() ? found.transpose(0, 1).contiguous() : found;
 }
 
 at::Tensor Embedding::forward(const at::Tensor& tokens) const {
@@ -88,10 +85,12 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) const {
   const bool sequence_parallel = context_.sequence_parallel() && group != nullptr;
   ParameterList parameters = {words_};
   if (positions_ != nullptr) parameters.push_back(positions_);
-  at::Tensor hidden =
-      in_module(context_.modules, this, parameters, tokens, [this](const at::Tensor& in) {
-        return look_up(in);
-      });
+  const bool batch_first = context_.batch_first_tokens();
+  at::Tensor hidden = in_module(context_.modules,
+                                this,
+                                parameters,
+                                batch_first ? tokens.t() : tokens,
+                                [this](const at::Tensor& in) { return look_up(in); });
   if (positions_ == nullptr) {
     if (sequence_parallel) {
       hidden = reduce_scatter_to_sequence(sequence_first(hidden), group);
@@ -103,7 +102,7 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) const {
   } else {
     if (group) hidden = reduce_from_ranks(hidden, group);
     const at::Tensor table = positions_->value.narrow(0, 0, context_.plan.sequence_length());
-    hidden = hidden + own_chunks(table, 0, context_.context_place()).unsqueeze(1);
+    hidden = hidden + own_chunks(table, 0, context_.context_place()).unsqueeze(batch_first ? 0 : 1);
     hidden = sequence_first(hidden);
     // clone_scatter_output_in_embedding
     if (sequence_parallel) hidden = scatter_to_sequence(hidden, group).clone();

@@ -30,14 +30,18 @@ MicroBatchData mock_micro_batch(const ShardContext& context,
     samples.select(1, i).copy_(sample(plan, iteration, first + i));
   }
   const ContextPlace place = context.context_place();
-  const auto on_device = [&](int64_t from) {
-    return own_chunks(samples.narrow(0, from, sequence), 0, place)
-        .to(context.device, at::kLong, false, /*copy=*/true);
+  const auto on_device = [&](int64_t from, bool batch_first) {
+    const at::Tensor own = own_chunks(samples.narrow(0, from, sequence), 0, place);
+    const auto copied = [&](const at::Tensor& tokens) {
+      return tokens.to(context.device, at::kLong, false, /*copy=*/true);
+    };
+    return batch_first ? copied(own.t().contiguous()).t() : copied(own);
   };
   MicroBatchData data;
   const bool embeds_last = plan.model.predicts_more_tokens() && context.is_last_stage();
-  if (context.is_first_stage() || embeds_last) data.tokens = on_device(0);
-  if (context.is_last_stage()) data.labels = on_device(1);
+  if (context.is_first_stage() || embeds_last)
+    data.tokens = on_device(0, context.batch_first_tokens());
+  if (context.is_last_stage()) data.labels = on_device(1, false);
   if (plan.training.attention_mask_in_dataloader) {
     const at::TensorOptions options = at::TensorOptions(context.device).dtype(at::kBool);
     data.mask = own_chunks(at::ones({batch, 1, sequence, sequence}, options).triu_(1), 2, place);

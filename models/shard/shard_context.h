@@ -81,6 +81,12 @@ struct ShardContext {
   ContextPlace context_place() const {
     return {.ranks = plan.parallelism.context, .index = coordinate.context};
   }
+  /// Whether tokens [s, b] are views of [b, s], and what the embedding finds for them is copied to
+  /// [s, b, h] (language_model_embedding.py, and forward of VocabParallelEmbedding in
+  /// megatron/core/tensor_parallel/layers.py).
+  bool batch_first_tokens() const {
+    return framework().transformer_engine && plan.training.micro_batch_size > 1;
+  }
   /// Whether it is TorchTitan's Qwen3, its only model with norms of queries and keys.
   bool torchtitan_qwen3() const {
     return plan.training.framework == estimator::Framework::kTorchtitan &&

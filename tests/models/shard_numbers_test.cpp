@@ -527,6 +527,21 @@ TEST(Predictions, AreOfTheTokensThatFollow) {
   EXPECT_EQ(count_right(scores, labels, mask, nullptr).item().toLong(), 2);
 }
 
+// Megatron-LM's data loader has the batch first, and its embedding turns what it finds.
+TEST(Shard, TokensOfMegatronLmLieBatchFirstInMemory) {
+  const auto strides = [](const char* framework) {
+    const estimator::Plan plan = small_plan(training("framework", framework));
+    SilentObserver observer;
+    ShardContext context = meta_context(plan, 0, observer);
+    context.device = at::Device(at::kCPU);
+    const at::Tensor tokens = mock_micro_batch(context, 0, 0).tokens;
+    EXPECT_GT(tokens.size(1), 1);
+    return tokens.strides().vec();
+  };
+  EXPECT_EQ(strides("megatron-lm").front(), 1);
+  EXPECT_EQ(strides("plain").back(), 1);
+}
+
 TEST(Shard, SequencesOfADifferentIterationAreDifferent) {
   const estimator::Plan plan = small_plan();
   SilentObserver observer;
