@@ -36,10 +36,8 @@ ENDS = [f"--decoder-{end}-pipeline-num-layers" for end in ("first", "last")]
 
 
 def layers_to_deal(words):
-    """Among stages whose layers nobody said; embedding and loss may count as layers."""
-    counted = sum(word.startswith("--account-for-") for word in words)
-    own = sum(number_after(words, end, 0) for end in ENDS)
-    return number_after(words, "--num-layers", 0) + counted - own
+    """Among stages whose layers nobody said."""
+    return number_after(words, "--num-layers", 0) - sum(number_after(words, end, 0) for end in ENDS)
 
 
 def stages_to_deal(words, stages):
@@ -118,7 +116,7 @@ class Draws(unittest.TestCase):
     def test_have_what_trainings_of_the_field_add(self):
         drawn = {word for family in ("dense", "experts") for number in range(60)
                  for word in draw_configuration("wide", number, family).words}
-        self.assertLessEqual({*ENDS, "--account-for-embedding-in-pipeline-split", "--fp16", "sgd",
+        self.assertLessEqual({*ENDS, "--fp16", "sgd",
                               "--num-distributed-optimizer-instances", "--moe-layer-freq",
                               "--expert-tensor-parallel-size", "--moe-expert-capacity-factor",
                               "--overlap-p2p-communication-warmup-flush"}, drawn)

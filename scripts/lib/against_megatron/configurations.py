@@ -55,7 +55,9 @@ class Configuration:
         return f"{value('--moe-router-topk')}/{value('--num-experts')}"
 
     def onerank_arguments(self):
-        return [*self.words, *self.onerank_words, "--vocab-size", str(self.vocabulary)]
+        # With --fp16 alone Megatron-LM reduces gradients in fp16.
+        halves = ["--grad-reduce-in-bf16"] if "--fp16" in self.words else []
+        return [*self.words, *self.onerank_words, *halves, "--vocab-size", str(self.vocabulary)]
 
     def megatron_arguments(self):
         # Without a flag experts run one by one there.

@@ -39,19 +39,11 @@ def _own_ends(draw, words):
     return words + [word for end in ends for word in (f"--decoder-{end}-pipeline-num-layers", str(own))]
 
 
-def _counted_ends(draw, words):
-    """Embedding and loss count as a layer each. With two of them the first stage may have none."""
-    flags = draw.one_of(["embedding"], ["embedding", "loss"])
-    layers = _stages(words) * draw.between(1 if len(flags) == 1 else 2, 2) - len(flags)
-    words = with_value(words, "--num-layers", max(layers, 1))
-    return words + [f"--account-for-{flag}-in-pipeline-split" for flag in flags]
-
-
 def uneven_stages(draw, words):
     is_free = _stages(words) > 1 and _chunks(words) == 1
     if not is_free or "--pipeline-model-parallel-layout" in words or not draw.chance(0.5):
         return words
-    return draw.one_of(_own_ends, _counted_ends)(draw, words)
+    return _own_ends(draw, words)
 
 
 def messages(draw, words):
