@@ -198,6 +198,10 @@ class Plans(unittest.TestCase):
         self.assertEqual((model["num_experts"], model["moe_layer_freq"]), (8, [0, 1, 1]))
         self.assertEqual((model["moe_ffn_hidden_size"],
                           model["moe_shared_expert_intermediate_size"]), (64, 32))
+        self.assertEqual(model["moe_aux_loss_coeff"], 0)
+        self.assertNotIn("qk_layernorm", model)
+        qwen = plans.plan_of(row(arch={**experts, "qk_norm": True, "aux_loss": 1e-3}))["model"]
+        self.assertEqual((qwen["qk_layernorm"], qwen["moe_aux_loss_coeff"]), (True, 1e-3))
 
     def test_mixtures_of_experts_are_counted_apart(self):
         self.assertEqual(row().label, "s")

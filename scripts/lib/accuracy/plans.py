@@ -258,6 +258,8 @@ def _model_of_arch(arch):
         model["ffn_hidden_size"] = arch.get("ffn") or arch["ffn_dense"]
     if arch.get("head_dim"):
         model["kv_channels"] = arch["head_dim"]
+    if arch.get("qk_norm"):
+        model["qk_layernorm"] = True
     return {**model, **_experts(arch), **_latent_attention(arch),
             "hidden_dropout": 0, "attention_dropout": 0}
 
@@ -269,6 +271,7 @@ def _experts(arch):
     return {"num_experts": arch["experts"], "moe_router_topk": arch["topk"],
             "moe_ffn_hidden_size": arch.get("moe_ffn") or arch["ffn"],
             "moe_shared_expert_intermediate_size": arch.get("shared_expert_ffn", 0),
+            "moe_aux_loss_coeff": arch.get("aux_loss", 0),
             "moe_layer_freq": [0] * dense + [1] * (arch["layers"] - dense)}
 
 
