@@ -59,6 +59,7 @@ struct LaunchTable {
   LaunchCost cost;
   double operator_seconds = 0;
   std::vector<HostRange> ranges;
+  std::vector<std::string> library_kernels;
   double linear_seconds = 0;
   double layer_norm_seconds = 0;
   std::string operator_source, kernel_source, call_source, wait_source, layer_norm_source,
@@ -87,6 +88,9 @@ void visit_fields(Visitor& visit, LaunchTable& table) {
         table.cost.host_loop_seconds,
         "of a further kernel of the same operator, which no other operator asks for");
   visit("host_call_source", table.call_source, "where the three come from");
+  visit("library_kernels",
+        table.library_kernels,
+        "parts of names of kernels that a library's C++ launches: each takes as a further one");
   visit("host_ranges", table.ranges, "what Python does in ranges that libraries open");
   visit("wait_seconds", table.cost.wait_seconds, "of waiting for one kernel");
   visit("wait_source", table.wait_source, "where it comes from");
@@ -152,7 +156,27 @@ std::string measured_note(const Calibration& calibration) {
       "{}, driver {}, {}", calibration.device.name, calibration.driver, calibration.date);
 }
 
+bool is_library_kernel(std::string_view name) {
+  const std::vector<std::string>& parts = launch_table().library_kernels;
+  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+    return name.find(part) != name.npos;
+  });
+}
+
 }  // namespace
+
+bool is_host_range(std::string_view name) {
+  const std::vector<HostRange>& ranges = launch_table().ranges;
+  return std::any_of(
+      ranges.begin(), ranges.end(), [&](const HostRange& row) { return row.range == name; });
+}
+
+double LaunchCost::call_seconds(int64_t operators,
+                                bool is_of_operator,
+                                std::string_view name) const {
+  const bool is_further = operators == 0 && is_of_operator;
+  return is_further || is_library_kernel(name) ? host_loop_seconds : host_call_seconds;
+}
 
 void LaunchCost::slow_host(double times) {
   for (double* seconds : {&host_call_seconds, &host_operator_seconds, &host_loop_seconds}) {

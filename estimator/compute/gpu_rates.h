@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "estimator/compute/attention_rate.h"
@@ -33,16 +34,17 @@ struct LaunchCost {
   double graph_kernel_seconds = 0;  ///< on the GPU, from kernel to kernel of a CUDA graph
   double graph_launch_seconds = 0;  ///< on the host, for a CUDA graph
 
-  /// On the host, of a kernel, copy or collective before which so many operators ran since the
-  /// last. Where an operator launches kernels in a loop, the further ones take no more than their
-  /// launch.
-  double call_seconds(int64_t operators, bool is_of_operator) const {
-    return operators == 0 && is_of_operator ? host_loop_seconds : host_call_seconds;
-  }
+  /// On the host, of a kernel, copy or collective with this name before which so many operators ran
+  /// since the last. Where an operator launches kernels in a loop, the further ones take no more
+  /// than their launch, and so do all that a library launches from C++ (data/launch.json).
+  double call_seconds(int64_t operators, bool is_of_operator, std::string_view name = {}) const;
 
   /// The host takes so many times as long.
   void slow_host(double times);
 };
+
+/// Whether LaunchCost has a price for the range.
+bool is_host_range(std::string_view name);
 
 /// The cost from the built-in table: the host's times as they were measured, and for GPUs that come
 /// with another host as much longer as a Linear takes there.

@@ -66,7 +66,6 @@ void visit_fields(Visitor& visit, SlowKernels& row) {
 /// Products of a rank's experts that one call issues.
 struct GroupedProducts {
   double overlap_exponent = 1;
-  double host_seconds = 0;
   std::string source;
   double torch_share = 1;
   std::string torch_source;
@@ -76,7 +75,6 @@ void visit_fields(Visitor& visit, GroupedProducts& grouped) {
   visit("overlap_exponent",
         grouped.overlap_exponent,
         "p of (compute^p + memory^p)^(1/p): 1: one after the other, large: side by side");
-  visit("host_seconds", grouped.host_seconds, "that the host takes to issue one of them");
   visit("source", grouped.source, "where it was read");
   visit("torch_share", grouped.torch_share, "of cuBLAS's rate that torch._grouped_mm reaches");
   visit("torch_source", grouped.torch_source, "where it was read");
@@ -199,13 +197,11 @@ OperatorRecord as_batch_of_groups(OperatorRecord kernel) {
   return kernel;
 }
 
-double issue_seconds(const OperatorRecord& kernel,
-                     const LaunchCost& launch,
-                     const ComputeTarget& target) {
-  const double call = launch.host_call_seconds;
-  const int64_t group = group_of(kernel, target);
-  if (group == 1) return call;
-  return call / static_cast<double>(group) + kernel_tables().grouped.host_seconds;
+/// All kernels of an operator are one here. A product takes as long in whatever loop:
+/// TransformerEngine asks cuBLAS how to run each.
+double issue_seconds(const OperatorRecord& kernel, const LaunchCost& launch) {
+  if (is_matmul(kernel)) return launch.host_call_seconds;
+  return launch.call_seconds(/*operators=*/1, /*is_of_operator=*/true, kernel.name);
 }
 
 }  // namespace estimator

@@ -42,10 +42,7 @@ OperatorPrice kernel_price(const OperatorRecord& kernel,
 /// cuBLAS would take as long. Other operators stay as they are.
 OperatorRecord as_batch_of_groups(OperatorRecord kernel);
 
-/// Seconds that the host takes to issue one kernel: the call, or its part of the call and its own
-/// launch in the loop of that call.
-double issue_seconds(const OperatorRecord& kernel,
-                     const LaunchCost& launch,
-                     const ComputeTarget& target);
+/// Seconds that the host takes to issue one kernel of a plan.
+double issue_seconds(const OperatorRecord& kernel, const LaunchCost& launch);
 
 }  // namespace estimator

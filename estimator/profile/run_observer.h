@@ -55,6 +55,10 @@ class Observer {
   virtual int64_t record_point() = 0;
   virtual void wait_for_point(int64_t point) = 0;
 
+  /// Python of the framework begins a part of its work, which has the name that profilers see. The
+  /// operators and kernels in it are told apart from it.
+  virtual void begin_range(const std::string& name) = 0;
+
   /// A micro-batch's activations are held from the end of its forward to the end of its backward.
   virtual void forward_finished(int64_t micro_batch) = 0;
   virtual void backward_finished(int64_t micro_batch) = 0;

@@ -8,6 +8,7 @@
 
 #include "estimator/base/enum_names.h"
 #include "estimator/base/option.h"
+#include "estimator/profile/trace.h"
 
 namespace estimator {
 
@@ -112,6 +113,7 @@ struct StepOrder {
   std::vector<std::string> modules;
   OrderEvents events;
   std::vector<PartMemory> memory;
+  std::vector<TraceRange> ranges;  ///< ascending by event
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, StepOrder& order) {
@@ -119,6 +121,7 @@ void visit_fields(Visitor& visit, StepOrder& order) {
   visit("modules", order.modules, "paths of modules");
   visit("events", order.events, "in the order in which the host asked for them");
   visit("memory", order.memory, "of a forward and a backward of each chunk");
+  visit("ranges", order.ranges, "that the framework's Python begins");
 }
 
 }  // namespace estimator

@@ -113,7 +113,7 @@ const WorkPrice& RankPlayer::price_of(const Running& running) const {
 double RankPlayer::call_seconds(int64_t event) const {
   const TraceWork& work = work_of(event);
   const bool is_of_operator = !work.operator_name.empty() || work.kind == WorkKind::kFill;
-  return launch_.call_seconds(trace_.events.operators[index(event)], is_of_operator);
+  return launch_.call_seconds(trace_.events.operators[index(event)], is_of_operator, work.name);
 }
 
 double RankPlayer::issue_seconds(int64_t event) const {

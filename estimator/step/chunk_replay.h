@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "estimator/compute/gpu_rates.h"
@@ -95,8 +97,7 @@ struct HostWaits {
   /// How long before the step's first micro-batch it has last waited; empty: not at all.
   std::optional<double> before_step = 0;
   double operator_seconds = 0;  ///< that it takes for an operator or node, besides its kernels
-  /// What it does besides its calls in a forward and in a backward, spread over them.
-  double beside_forward_seconds = 0, beside_backward_seconds = 0;
+  std::map<std::string, double> range_seconds = {};  ///< and for Python's ranges, by their names
   bool operator==(const HostWaits&) const = default;
 };
 

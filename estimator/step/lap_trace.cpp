@@ -19,12 +19,22 @@ LapTrace::LapTrace(const StepOrder& order, const PricedRecords& records, const H
     communicators[static_cast<std::size_t>(kind)].name = name;
   }
   profile_.trace.emplace().modules = {""};
+  price_ranges();
+}
+
+/// Those without a price cost nothing.
+void LapTrace::price_ranges() {
+  for (const TraceRange& range : order_.ranges) {
+    const auto known = waits_.range_seconds.find(range.name);
+    if (known == waits_.range_seconds.end()) continue;
+    range_seconds_[place(range.event)] += known->second;
+  }
 }
 
 void LapTrace::add_micro_batch(const LapEvents& forward, const LapEvents& backward) {
   begin_lap();
-  add_part(forward, waits_.beside_forward_seconds);
-  add_part(backward, waits_.beside_backward_seconds);
+  add_part(forward);
+  add_part(backward);
   if (waits_.at_ends_of_micro_batches) wait_after(backward);
 }
 
@@ -42,11 +52,8 @@ void LapTrace::begin_lap() {
   recorded_.resize(place(profile_.trace->records));
 }
 
-void LapTrace::add_part(const LapEvents& events, double beside_seconds) {
-  const std::size_t begin = issue_seconds_.size();
+void LapTrace::add_part(const LapEvents& events) {
   for (const std::size_t event : events) add(event);
-  const double share = beside_seconds / static_cast<double>(issue_seconds_.size() - begin);
-  for (std::size_t i = begin; i < issue_seconds_.size(); ++i) issue_seconds_[i] += share;
   if (waits_.at_ends_of_parts) wait_after(events);
 }
 
@@ -123,7 +130,9 @@ double LapTrace::issue_seconds(std::size_t event, const RecordPrice& record, int
 }
 
 double LapTrace::dispatch_seconds(std::size_t event) const {
-  return static_cast<double>(order_.events.operators[event]) * waits_.operator_seconds;
+  const auto ranges = range_seconds_.find(event);
+  return static_cast<double>(order_.events.operators[event]) * waits_.operator_seconds +
+         (ranges == range_seconds_.end() ? 0 : ranges->second);
 }
 
 double LapTrace::host_seconds() const {

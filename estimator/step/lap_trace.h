@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -71,7 +72,7 @@ class LapTrace {
 
   const Work& work_of(const PlayedWork& played) const;
   void begin_lap();
-  void add_part(const LapEvents& events, double beside_seconds);
+  void add_part(const LapEvents& events);
   void add(std::size_t event);
   void add_event(std::size_t event, TraceEventKind kind, int64_t item, double issue_seconds = 0);
   void add_work(std::size_t event, OrderKind kind);
@@ -79,6 +80,7 @@ class LapTrace {
   int64_t work_number(Work work, const RecordPrice& record);
   double issue_seconds(std::size_t event, const RecordPrice& record, int64_t graph);
   double dispatch_seconds(std::size_t event) const;
+  void price_ranges();
 
   const StepOrder& order_;
   const PricedRecords& records_;
@@ -89,6 +91,7 @@ class LapTrace {
   std::vector<bool> recorded_;
   /// Among the works, of each record outside of graphs and in them; -1: none.
   std::vector<int64_t> number_of_operator_, number_of_collective_;
+  std::map<std::size_t, double> range_seconds_;  ///< by places in the order
   int64_t last_graph_ = GraphLaunches::kNone;
   std::vector<Work> works_;
   std::vector<double> issue_seconds_;

@@ -166,7 +166,7 @@ class StagePricer::Sum {
 
   void add_kernel(const OperatorRecord& kernel, std::optional<RecordPrice>& record) {
     const OperatorPrice price = kernel_price(kernel, at_->rates, at_->compute);
-    const double issue = issue_seconds(kernel, at_->launch, at_->compute);
+    const double issue = issue_seconds(kernel, at_->launch);
     const double calls = calls_per_part(kernel.count, kernel.direction, profile_);
     const WorkPrice work = work_price(kernel, price.seconds);
     add_energy(work, calls, kernel.direction);
@@ -320,9 +320,8 @@ class StagePricer::Sum {
   }
 
   void replay_chunks(const StageRecords& records, const StageTarget& target) {
+    const HostWaits waits = host_waits(target.plan, at_->launch, has_order());
     for (std::size_t c = 0; c < total_.time.chunks.size(); ++c) {
-      const HostWaits waits =
-          host_waits(target.plan, at_->launch, {.stage = records.stage, .chunk = c}, has_order());
       const ChunkReplay time =
           player_of(static_cast<int64_t>(c), waits).play(at_->records, target.keep_works);
       total_.time.chunks[c] = {.forward = time.forward,

@@ -35,6 +35,9 @@ class CoreAttention {
 
  private:
   bool reads_batch_first() const;
+  at::Tensor by_kernel(const at::Tensor& query,
+                       const at::Tensor& key,
+                       const at::Tensor& value) const;
   at::Tensor across_context(const at::Tensor& query,
                             const at::Tensor& key,
                             const at::Tensor& value) const;
@@ -59,6 +62,8 @@ class CoreAttention {
   std::shared_ptr<FrameworkBuffers> buffers_;
   bool transformer_engine_;
   AttentionCall call_;
+  Observer& observer_;
+  const char* range_;                         ///< of Python, for host_range.h
   std::shared_ptr<const WindowMask> window_;  ///< null for attention to the whole sequence
   AttentionAcrossRanks across_context_;       ///< null if one rank has the whole sequence
   std::optional<CausalSoftmax> softmax_;      ///< unfused only

@@ -7,6 +7,7 @@
 #include "models/experts/expert_padding.h"
 #include "models/layers/activation.h"
 #include "models/layers/recompute.h"
+#include "models/shard/host_range.h"
 
 namespace models {
 
@@ -51,6 +52,11 @@ std::vector<Span> spans_of(const estimator::Plan& plan) {
   std::vector<Span> spans;
   for (int64_t expert = 0; expert < plan.experts_of_rank(); ++expert) spans.push_back({expert, 1});
   return spans;
+}
+
+/// Python's range of a module of Megatron-LM that is measured with TransformerEngine's.
+const char* range_of(const ShardContext& context, const char* module) {
+  return context.transformer_engine() ? module : nullptr;
 }
 
 }  // namespace
@@ -105,7 +111,9 @@ at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
     const Layers& all = experts_.front();
     const at::Tensor rows = with_rows(dispatched.rows, rows_of, all.rows_of);
     const at::Tensor weights = with_rows(dispatched.weights, rows_of, all.rows_of);
-    return with_rows(run_together(all, rows, weights), all.rows_of, rows_of);
+    return in_range(context_.observer, range_of(context_, "TEGroupedMLP"), [&] {
+      return with_rows(run_together(all, rows, weights), all.rows_of, rows_of);
+    });
   }
   if (experts_.size() == 1) {
     return run_alone(experts_.front(), dispatched.rows, dispatched.weights);
@@ -149,7 +157,11 @@ DispatchedTokens ExpertMlp::prepare(const at::Tensor& tokens, at::Tensor& shared
     if (shared.defined()) shared = outputs.back();
     return outputs;
   };
-  RouterOutput routed = router_.forward(tokens, dispatcher_->chosen());
+  RouterOutput routed;
+  in_range(context_.observer, range_of(context_, "TopKRouter"), [&] {
+    routed = router_.forward(tokens, dispatcher_->chosen());
+    return routed.weights;
+  });
   const auto of_router = end(GraphModule::kMoeRouter, {tokens, routed.weights});
   routed.weights = of_router[1];
   DispatchedTokens prepared = dispatcher_->prepare(of_router[0], routed, *last_);

@@ -6,6 +6,7 @@
 
 #include "models/experts/grouped_linear_call.h"
 #include "models/shard/eight_bit_parameter.h"
+#include "models/shard/host_range.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
 #include "models/shard/products.h"
@@ -98,6 +99,12 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
   }
 };
 
+/// Functions of transformer_engine/pytorch/module.
+const char* range_of(const ShardContext& context) {
+  if (!context.transformer_engine()) return nullptr;
+  return context.plan.training.moe_grouped_gemm ? "_GroupedLinear" : "_Linear";
+}
+
 }  // namespace
 
 void use_workspaces(const GroupedLinearCall& call, const at::Device& device) {
@@ -135,7 +142,9 @@ GroupedLinear::GroupedLinear(ShardContext& context,
       .products = context.products(),
       .buffers = context.buffers,
       .plan = &context.plan,
-      .eight_bits = make_eight_bit_experts(context, spec)});
+      .eight_bits = make_eight_bit_experts(context, spec),
+      .observer = context.observer,
+      .range = range_of(context)});
 }
 
 at::Tensor GroupedLinear::forward(const at::Tensor& input,
@@ -143,8 +152,11 @@ at::Tensor GroupedLinear::forward(const at::Tensor& input,
   std::vector<at::Tensor> weights;
   for (const Parameter* weight : call_->weights) weights.push_back(weight->value);
   const KeptGroupedCall kept_call{.call = call_, .rows_of = rows_of};
-  if (call_->eight_bits) return eight_bit_grouped_linear(input, weights, kept_call);
-  return GroupedLinearFunction::apply(input, at::TensorList(weights), kept_call);
+  return in_range(call_->observer, call_->range, [&] {
+    return call_->eight_bits
+               ? eight_bit_grouped_linear(input, weights, kept_call)
+               : GroupedLinearFunction::apply(input, at::TensorList(weights), kept_call);
+  });
 }
 
 }  // namespace models

@@ -32,6 +32,12 @@ at::Tensor all_reduced(const LinearCall& call, const at::Tensor& partial) {
   return sum;
 }
 
+/// Functions of transformer_engine/pytorch/module.
+const char* range_of(bool transformer_engine, const LinearSpec& spec) {
+  if (!transformer_engine) return nullptr;
+  return spec.after_norm ? "_LayerNormLinear" : "_Linear";
+}
+
 }  // namespace
 
 at::Tensor summed(const LinearCall& call, const at::Tensor& partial) {
@@ -69,7 +75,9 @@ LinearCall::LinearCall(const ShardContext& context,
       deferred(make_deferred_products(context, spec)),
       eight_bits(make_eight_bit_layer(context, spec, row_parallel)),
       plan(&context.plan),
-      modules(context.modules) {}
+      modules(context.modules),
+      observer(context.observer),
+      range(range_of(transformer_engine, spec)) {}
 
 at::Tensor gradient_stand_in(const LinearCall& call) {
   const c10::NoGradGuard no_grad;

@@ -8,10 +8,14 @@
 
 #include <optional>
 
+#include "models/shard/host_range.h"
 #include "models/shard/kernel_scope.h"
 
 namespace models {
 namespace {
+
+/// Its norms are operations of transformer_engine/pytorch/ops/fuser.py.
+constexpr const char* kTransformerEngineNorm = "_OperationFuserAutogradFunction";
 
 /// RMSNorm in torchtitan/models/norms.py (9dec370, until 3b39d7a of March 2025), LlamaRMSNorm in
 /// transformers.
@@ -78,7 +82,9 @@ Norm::Norm(ShardContext& context,
       of_dtensors_(context.has_dtensors()),
       weight_in_fp32_(context.plan.model.norm_weight_in_fp32),
       fused_(context.plan.training.rms_norm_fusion && !of_operators_),
-      modules_(context.modules) {
+      modules_(context.modules),
+      observer_(context.observer),
+      range_(context.transformer_engine() ? kTransformerEngineNorm : nullptr) {
   if (!context.plan.model.norms_have_weights()) return;
   const std::vector<int64_t> shape = {of_rows.width};
   const bool partial = of_rows.is_partial;
@@ -97,11 +103,13 @@ Norm::Norm(ShardContext& context,
 }
 
 at::Tensor Norm::forward(const at::Tensor& input) const {
-  if (weight_ == nullptr) return compute(input);
+  const auto computed = [this](const at::Tensor& in) {
+    return in_range(observer_, range_, [&] { return compute(in); });
+  };
+  if (weight_ == nullptr) return computed(input);
   ParameterList parameters = {weight_};
   if (bias_ != nullptr) parameters.push_back(bias_);
-  return in_module(
-      modules_, weight_, parameters, input, [this](const at::Tensor& in) { return compute(in); });
+  return in_module(modules_, weight_, parameters, input, computed);
 }
 
 at::Tensor Norm::compute(const at::Tensor& input) const {

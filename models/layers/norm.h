@@ -22,6 +22,8 @@ class Norm {
                        const std::string& name,
                        int64_t width);
   at::Tensor forward(const at::Tensor& input) const;
+  /// It is part of the linear layer behind it, and no module by itself.
+  void belongs_to_linear() { range_ = nullptr; }
 
  private:
   at::Tensor compute(const at::Tensor& input) const;
@@ -44,6 +46,8 @@ class Norm {
   bool weight_in_fp32_;
   bool fused_;
   ModuleRunner* modules_;
+  Observer& observer_;
+  const char* range_;  ///< of Python, for host_range.h
 };
 
 }  // namespace models

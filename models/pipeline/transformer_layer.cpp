@@ -9,6 +9,7 @@
 #include "models/layers/mlp.h"
 #include "models/layers/recompute.h"
 #include "models/layers/sequence_mappings.h"
+#include "models/shard/host_range.h"
 
 namespace models {
 namespace {
@@ -78,6 +79,7 @@ std::optional<Norm> make_attention_norm(ShardContext& context,
   if (comes_after) store.mark_place();
   std::optional<Norm> norm;
   if (context.plan.model.has_norms_before()) norm.emplace(context, store, name);
+  if (norm && norm_in_projection(context)) norm->belongs_to_linear();
   if (!comes_after) store.mark_place();
   return norm;
 }
@@ -101,10 +103,13 @@ std::unique_ptr<const Attention> make_attention(ShardContext& context,
 /// Before the MLP; none if it reads what the norm before attention gives, or what attention leaves.
 std::optional<Norm> make_mlp_norm(ShardContext& context,
                                   ParameterStore& store,
-                                  const std::string& name) {
+                                  const std::string& name,
+                                  const LayerNumber& number) {
   const estimator::ModelConfig& model = context.plan.model;
   if (model.tied_layernorm || !model.has_norms_before()) return std::nullopt;
-  return Norm(context, store, name);
+  Norm norm(context, store, name);
+  if (norm_in_mlp(context, number)) norm.belongs_to_linear();
+  return norm;
 }
 
 std::optional<Norm> make_norm_after(ShardContext& context,
@@ -141,7 +146,7 @@ TransformerLayer::TransformerLayer(ShardContext& context,
       attention_norm_(make_attention_norm(context, store, name_ + ".input_layernorm")),
       attention_(
           make_attention(context, store, name_ + ".self_attention", number.of_model, shared)),
-      mlp_norm_(make_mlp_norm(context, store, name_ + ".pre_mlp_layernorm")),
+      mlp_norm_(make_mlp_norm(context, store, name_ + ".pre_mlp_layernorm", number)),
       mlp_(make_feed_forward(context, store, name_ + ".mlp", number.of_model, shared)),
       after_attention_(make_norm_after(context, store, name_ + ".post_self_attn_layernorm")),
       after_mlp_(make_norm_after(context, store, name_ + ".post_mlp_layernorm")) {}
@@ -190,7 +195,10 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input, const UnitRunner& 
 }
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
-  return context_.plan.model.parallel_residual ? in_parallel(input) : in_turn(input);
+  const char* const range = context_.transformer_engine() ? "TransformerLayer" : nullptr;
+  return in_range(context_.observer, range, [&] {
+    return context_.plan.model.parallel_residual ? in_parallel(input) : in_turn(input);
+  });
 }
 
 BiasDropoutAdd TransformerLayer::bias_dropout() const {

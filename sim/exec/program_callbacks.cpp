@@ -49,7 +49,9 @@ struct RunningStep final : at::ObserverContext {};
 /// An operator of what torch.compile traces with sizes that it does not know: it computes nothing.
 struct SymbolicOperator final : at::ObserverContext {};
 
-Context compiled_region_started(const at::RecordFunction& range) {
+/// Of a function of autograd in Python, or of compiled code.
+Context function_started(const at::RecordFunction& range) {
+  recorder->range_started(range.name());
   CompiledSteps& steps = recorder->compiled_steps();
   if (!steps.holds(range.name())) return nullptr;
   recorder->step_started();
@@ -94,7 +96,7 @@ void end_reading_back(const ObservedOperator& running, const VirtualGpu& gpu) {
 Context operator_started(const at::RecordFunction& function) {
   if (recorder == nullptr || is_own_work()) return nullptr;
   const OperatorFacts& facts = facts_of(function);
-  if (!facts.is_operator) return compiled_region_started(function);
+  if (!facts.is_operator) return function_started(function);
   const auto inputs = function.inputs();
   if (std::any_of(inputs.begin(), inputs.end(), is_symbolic)) {
     return std::make_unique<SymbolicOperator>();

@@ -175,7 +175,7 @@ void ProgramRecorder::parameters_gathered(const at::RecordFunction& copy_out) {
 
 void ProgramRecorder::node_started(const at::RecordFunction& node) {
   tracker_.node_started(node);
-  trace_.node_started();
+  trace_.node_started(node.name());
   memory_.node_started();
   if (at::GradMode::is_enabled()) trace_.backward_is_differentiated();
   backward_runs();

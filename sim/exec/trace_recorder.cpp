@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "estimator/compute/gpu_rates.h"
 #include "sim/exec/operator_works.h"
 #include "sim/exec/peer_traffic.h"
 #include "sim/exec/traced_work.h"
@@ -72,16 +73,16 @@ void TraceRecorder::operator_started(const at::RecordFunction& function, const O
 }
 
 void TraceRecorder::range_started(std::string_view name) {
-  constexpr std::string_view kFullyShard = "FSDP::";
-  if (!follows() || !name.starts_with(kFullyShard)) return;
   const std::string_view kind = name.substr(0, name.find(' '));  // behind it is the module's name
+  if (!follows() || !estimator::is_host_range(kind)) return;
   const std::lock_guard lock(mutex_);
   if (recording_) traced_.range_started(kind);
   if (clock_) clock_->range_started(std::string(kind));
 }
 
-void TraceRecorder::node_started() {
+void TraceRecorder::node_started(std::string_view name) {
   if (follows()) ++begun_operators;
+  range_started(name);
 }
 
 void TraceRecorder::operator_finished(const at::RecordFunction& function) {

@@ -75,11 +75,11 @@ class TraceRecorder {
   /// An optimizer on the CPU moved so many bytes; `is_fused`: in one pass over its tensors.
   void host_updated(int64_t bytes, bool is_fused);
 
-  /// A range that the program named for profilers; those of fully_shard are kept.
+  /// A range that profilers see, of which those that have a price are kept.
   void range_started(std::string_view name);
   void operator_started(const at::RecordFunction& function, const OperatorTraits& op);
   /// A node of autograd.
-  void node_started();
+  void node_started(std::string_view name);
   void operator_finished(const at::RecordFunction& function);
   void device_event(const onerank_virtual_gpu_event& event);
   /// What the stub asks of the device between these two is no work of the program. `stream` is the

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <tuple>
+#include <utility>
 
 namespace sim {
 
@@ -15,17 +16,17 @@ OrderLog::Part OrderLog::part_of(const Place& place) {
 }
 
 void OrderLog::add(
-    OrderKind kind, int64_t stream, int64_t item, const Place& place, int64_t operators) {
+    OrderKind kind, int64_t stream, int64_t item, const Place& place, BegunWork begun) {
   events_.push_back({.kind = kind,
                      .stream = stream,
                      .item = item,
                      .allocated_bytes = allocated_bytes_,
-                     .operators = operators,
+                     .begun = std::move(begun),
                      .place = place});
 }
 
-void OrderLog::operator_counted(int64_t item, const Place& place, int64_t operators) {
-  add(OrderKind::kOperator, place.stream, item, place, operators);
+void OrderLog::operator_counted(int64_t item, const Place& place, BegunWork begun) {
+  add(OrderKind::kOperator, place.stream, item, place, std::move(begun));
 }
 
 /// Messages in both directions go at the same time.
@@ -40,13 +41,13 @@ int64_t OrderLog::stream_of(const CollectiveCall& call) {
 void OrderLog::collective_counted(int64_t item,
                                   const CollectiveCall& call,
                                   const Place& place,
-                                  int64_t operators) {
+                                  BegunWork begun) {
   if (!call.asynchronous) {
-    return add(OrderKind::kCollective, place.stream, item, place, operators);
+    return add(OrderKind::kCollective, place.stream, item, place, std::move(begun));
   }
   const int64_t stream = stream_of(call);
   wait(stream, record(place.stream, place), place);
-  add(OrderKind::kCollective, stream, item, place, operators);
+  add(OrderKind::kCollective, stream, item, place, std::move(begun));
   last_calls_[call.group] = record(stream, place);
 }
 
@@ -148,7 +149,10 @@ estimator::StepOrder OrderLog::order(const ModuleTree& modules) const {
                       .chunk = event.place.chunk,
                       .direction = event.place.direction,
                       .allocated_bytes = event.allocated_bytes,
-                      .operators = event.operators});
+                      .operators = event.begun.operators});
+    for (const std::string& range : event.begun.ranges) {
+      order.ranges.push_back({.event = std::ssize(order.events.kind) - 1, .name = range});
+    }
   }
   for (const auto& [part, memory] : memory_) {
     const auto& [is_backward, chunk] = part;

@@ -23,12 +23,11 @@ class OrderLog {
   void part_began(const Place& place) { memory_[part_of(place)].begin_bytes = allocated_bytes_; }
   void part_ended(const Place& place) { memory_[part_of(place)].end_bytes = allocated_bytes_; }
 
-  /// `operators`: that the thread began since its event before, as in OrderEvents.
-  void operator_counted(int64_t item, const Place& place, int64_t operators);
+  void operator_counted(int64_t item, const Place& place, BegunWork begun);
   void collective_counted(int64_t item,
                           const estimator::CollectiveCall& call,
                           const Place& place,
-                          int64_t operators);
+                          BegunWork begun);
 
   /// Records a point in the work of `stream`, and has `stream` wait for one. `place` is where the
   /// host is.
@@ -49,7 +48,7 @@ class OrderLog {
     int64_t stream = 0;
     int64_t item = 0;
     int64_t allocated_bytes = 0;
-    int64_t operators = 0;
+    BegunWork begun;
     Place place;
   };
   /// A part of the iteration that each micro-batch has.
@@ -66,7 +65,7 @@ class OrderLog {
            int64_t stream,
            int64_t item,
            const Place& place,
-           int64_t operators = 0);
+           BegunWork begun = {});
   int64_t stream_of(const estimator::CollectiveCall& call);
   std::map<Part, int64_t> last_micro_batches() const;
   std::vector<Event> kept_events(const std::map<Part, int64_t>& last) const;

@@ -164,7 +164,7 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   frame.is_part_of_kernel = kernel != nullptr;
   if (recording_ && own->takes_host && op->takes_host) {
     const bool twice = thread.dispatches_again > 0 && kernel == nullptr && own->is_kernel;
-    thread.begun += twice ? 2 : 1;
+    thread.begun.operators += twice ? 2 : 1;
   }
   frame.call.op = op;
   if (!recording_ || frame.is_part_of_kernel || op->moves_no_data) return;
@@ -181,7 +181,7 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
 bool RunTracker::host_range_started(const at::RecordFunction& function, ThreadPlaces& thread) {
   if (is_host_range(function, estimator::kDispatchedAgain)) return ++thread.dispatches_again > 0;
   if (!is_host_range(function, estimator::kHostDispatch)) return false;
-  if (recording_) ++thread.begun;
+  if (recording_) ++thread.begun.operators;
   return true;
 }
 
@@ -221,7 +221,7 @@ bool RunTracker::count_if_work(OperatorFrame& frame, const at::RecordFunction& f
   const int64_t item = operators_.add(frame.call);
   if (options_.keep_order) {
     ThreadPlaces& thread = this_thread();
-    order_now().operator_counted(item, place_of(thread), std::exchange(thread.begun, 0));
+    order_now().operator_counted(item, place_of(thread), std::exchange(thread.begun, {}));
   }
   return true;
 }
@@ -256,7 +256,7 @@ void RunTracker::node_started(const at::RecordFunction& node) {
   after_backward_.node_ran();
   ThreadPlaces& thread = this_thread();
   thread.ran_nodes = true;
-  if (recording_) ++thread.begun;
+  if (recording_) ++thread.begun.operators;
   Place place = place_of(thread);
   place.module = module_of_node(node, place);
   place.direction = Direction::kBackward;
@@ -286,7 +286,7 @@ void RunTracker::collective_called(const estimator::CollectiveCall& call) {
                                          .module = modules_.module(place.module).group,
                                          .chunk = place.chunk});
   if (options_.keep_order) {
-    order_now().collective_counted(item, call, place, std::exchange(thread.begun, 0));
+    order_now().collective_counted(item, call, place, std::exchange(thread.begun, {}));
   }
 }
 
@@ -312,6 +312,11 @@ int64_t RunTracker::record_point() {
   const std::lock_guard lock(mutex_);
   const Place place = place_of(this_thread());
   return recording_ ? order_.record(place.stream, place) : OrderLog::kNoRecord;
+}
+
+void RunTracker::begin_range(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (recording_) this_thread().begun.ranges.push_back(name);
 }
 
 void RunTracker::wait_for_point(int64_t point) {

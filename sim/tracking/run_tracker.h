@@ -130,6 +130,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void enter_stream(int64_t stream);
   int64_t record_point();
   void wait_for_point(int64_t point);
+  void begin_range(const std::string& name);
   int64_t end_of_last_call(estimator::GroupKind group) const;
   void tensor_communicated(const at::Tensor& tensor);
   void memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "estimator/profile/rank_profile.h"
@@ -73,6 +74,12 @@ class OperatorStack {
   size_t depth_ = 0;
 };
 
+/// What a thread has begun since its event before.
+struct BegunWork {
+  int64_t operators = 0;            ///< as in OrderEvents
+  std::vector<std::string> ranges;  ///< names
+};
+
 struct ThreadPlaces {
   explicit ThreadPlaces(uint64_t id) : thread_id(id) {}
 
@@ -80,7 +87,7 @@ struct ThreadPlaces {
   std::vector<Scope> scopes;
   ForwardNodes forward_nodes;
   bool ran_nodes = false;        ///< of autograd; between nodes it still belongs to backward
-  int64_t begun = 0;             ///< operators and nodes since its last event, while recording
+  BegunWork begun;               ///< since its last event, while recording
   int64_t dispatches_again = 0;  ///< ranges in which the host dispatches each operator twice
   OperatorStack operators;
   std::vector<uint64_t> made_in_operators;  ///< blocks, since the outermost operator began

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace estimator {
@@ -47,6 +49,12 @@ class Order {
     call(group, seconds, stream).price.occupancy.ports = ports;
     return record(stream);
   }
+
+  /// Before the next event.
+  void range(const std::string& name) {
+    order_.ranges.push_back({.event = std::ssize(order_.events.kind), .name = name});
+  }
+  void all_in_one_graph() { records_.graphs.graph_of_event.assign(order_.events.kind.size(), 0); }
 
   ChunkPlayer player() const { return {order_, records_, 0, {}}; }
   const PricedRecords& records() const { return records_; }
@@ -155,16 +163,27 @@ TEST(ChunkReplay, LeavesTheGpuIdleAfterTheHostHasReadAValue) {
 }
 
 // The host needs 2 x 2 s for its calls, and the GPU 2 x 1 s.
-TEST(ChunkReplay, CountsWhatTheHostDoesBesideItsCalls) {
+TEST(ChunkReplay, CountsThePythonBetweenTheHostsCalls) {
   Order order;
-  for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
+  for (const auto& [direction, range] :
+       {std::pair(Direction::kForward, "_Linear"), std::pair(Direction::kBackward, "unknown")}) {
     order.direction = direction;
     order.kernel(1, kMainStream, 2);
+    order.range(range);
     order.kernel(1, kMainStream, 2);
   }
-  const ChunkReplay time =
-      order.time(0, {.beside_forward_seconds = 3, .beside_backward_seconds = 7});
-  EXPECT_NEAR(time.forward.total_seconds() + time.backward.total_seconds(), 8 + 3 + 7, kExact);
+  const ChunkReplay time = order.time(0, {.range_seconds = {{"_Linear", 3}}});
+  EXPECT_NEAR(time.forward.total_seconds() + time.backward.total_seconds(), 8 + 3, kExact);
+}
+
+TEST(ChunkReplay, RunsNoPythonInsideOfAGraph) {
+  Order order;
+  order.kernel(1, kMainStream, 2);
+  order.range("_Linear");
+  order.kernel(1, kMainStream, 2);
+  order.all_in_one_graph();
+  const ChunkReplay time = order.time(0, {.range_seconds = {{"_Linear", 3}}});
+  EXPECT_NEAR(time.forward.total_seconds(), 2, kExact);
 }
 
 // The host is 1 s ahead of the GPU within a part, but not beyond its end, or that of a backward.

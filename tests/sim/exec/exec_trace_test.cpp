@@ -288,6 +288,14 @@ TEST_F(ExecTrace, IsTheSameInEveryRunAloneAndBesideOtherRanks) {
   }
 }
 
+// Of others nobody knows what they cost.
+TEST_F(ExecTrace, NamesThePythonThatHasAPrice) {
+  ASSERT_EQ(run_program("python_ranges.py", {}).exit_code, 0);
+  std::vector<std::string> names;
+  for (const estimator::TraceRange& range : trace(0).ranges) names.push_back(range.name);
+  EXPECT_THAT(names, testing::ElementsAre("_Linear", "_LinearBackward"));
+}
+
 // The activation by its rows, a block each; with 1024 elements of a buffer of 2 MiB; once; with the
 // elements again, by a kernel that was told no length; and twice.
 TEST_F(ExecTrace, PricesAKernelOfALibraryByTheTensorsThatItWasGiven) {

@@ -1,6 +1,7 @@
 // What a rank with experts calls and holds under Megatron-LM, on the virtual GPU.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "estimator/base/units.h"
@@ -93,6 +94,28 @@ TEST(Experts, AreBalancedOnceWhereTheirLayerIsRunTwice) {
   };
   EXPECT_EQ(sums("none"), 4 * 2);  // micro-batches, layers
   EXPECT_EQ(sums("full"), sums("none"));
+}
+
+// A micro-batch of two layers, each with a norm of its own before its experts; and one at the end.
+TEST(Experts, TellTheNamesOfThePythonThatTheyStandFor) {
+  const auto counts = [](const Json& changes) {
+    const auto profile = execute(experts_plan(changes));
+    std::map<std::string, int64_t> of;
+    for (const estimator::TraceRange& range : profile.order->ranges) ++of[range.name];
+    return of;
+  };
+  auto named = counts(Json::object());
+  for (const std::string pass : {"", "Backward"}) {
+    EXPECT_EQ(named["TransformerLayer" + pass], 2);
+    EXPECT_EQ(named["_LayerNormLinear" + pass], 2);
+    EXPECT_EQ(named["FusedAttnFunc" + pass], 2);
+    EXPECT_EQ(named["_Linear" + pass], 2);
+    EXPECT_EQ(named["_OperationFuserAutogradFunction" + pass], 2 + 1);
+    EXPECT_EQ(named["TopKRouter" + pass], 2);
+    EXPECT_EQ(named["TEGroupedMLP" + pass], 2);
+    EXPECT_EQ(named["_GroupedLinear" + pass], 2 * 2);
+  }
+  EXPECT_TRUE(counts({{"training", {{"framework", "plain"}}}}).empty());
 }
 
 /// How often the rank calls a kernel in an iteration.
