@@ -117,6 +117,11 @@ AllToAllDispatcher::AllToAllDispatcher(ShardContext& context)
   make_tables(routing_.chosen, routing_.permuted, places);
 }
 
+void AllToAllDispatcher::begin_python(const std::string& method) const {
+  if (!context_.transformer_engine()) return;
+  context_.observer.begin_range("MoEAlltoAllTokenDispatcher." + method);
+}
+
 /// How many tokens go where is in the mock routing; a real run reads it from the device.
 void AllToAllDispatcher::exchange_counts(const at::Tensor& map) const {
   if (context_.plan.training.moe_pad_expert_input_to_capacity) return;
@@ -145,6 +150,7 @@ DispatchedTokens AllToAllDispatcher::prepare(const at::Tensor& tokens,
                                              const RouterOutput& routed,
                                              LastTokens& last) const {
   const ModuleScope scope(context_.observer, "preprocess");
+  begin_python("dispatch_preprocess");
   last.weights = routed.weights;
   last.map = routed.map;
   exchange_counts(routed.map);
@@ -159,6 +165,7 @@ DispatchedTokens AllToAllDispatcher::prepare(const at::Tensor& tokens,
 
 DispatchedTokens AllToAllDispatcher::dispatch(DispatchedTokens prepared, LastTokens&) const {
   const ModuleScope scope(context_.observer, "dispatch");
+  begin_python("token_dispatch");
   const at::Tensor arrived = all_to_all(prepared.rows, arriving_.splits);
   const at::Tensor arrived_weights = all_to_all(prepared.weights, arriving_.splits);
   return {.rows = by_expert(arrived),
@@ -170,6 +177,7 @@ DispatchedTokens AllToAllDispatcher::dispatch(DispatchedTokens prepared, LastTok
 at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs,
                                        const DispatchedTokens& dispatched) const {
   const ModuleScope scope(context_.observer, "combine");
+  begin_python("token_combine");
   at::Tensor rows =
       sort_chunks(outputs,
                   {.order = order_of_arriving(context_.plan, arriving_.from_ranks).reversed(),

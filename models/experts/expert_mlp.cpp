@@ -173,6 +173,11 @@ DispatchedTokens ExpertMlp::prepare(const at::Tensor& tokens, at::Tensor& shared
 
 at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
   const ModuleScope scope(context_.observer, "mlp");
+  return in_range(
+      context_.observer, range_of(context_, "MoELayer"), [&] { return with_experts(input); });
+}
+
+at::Tensor ExpertMlp::with_experts(const at::Tensor& input) const {
   at::Tensor shared;
   if (shared_) shared = shared_experts(input);
   const at::Tensor tokens = input.reshape({-1, input.size(-1)});

@@ -43,6 +43,7 @@ class ExpertMlp final : public FeedForward {
   at::Tensor shared_experts(const at::Tensor& input) const;
   /// Routes [tokens, h] and prepares what is sent.
   DispatchedTokens prepare(const at::Tensor& tokens, at::Tensor& shared) const;
+  at::Tensor with_experts(const at::Tensor& input) const;
   at::Tensor run_experts(const DispatchedTokens& dispatched) const;
 
   ShardContext& context_;

@@ -96,6 +96,11 @@ TEST(Experts, AreBalancedOnceWhereTheirLayerIsRunTwice) {
   EXPECT_EQ(sums("full"), sums("none"));
 }
 
+Json flex(const char* backend) {
+  return {{"training",
+           {{"moe_token_dispatcher_type", "flex"}, {"moe_flex_dispatcher_backend", backend}}}};
+}
+
 // A micro-batch of two layers, each with a norm of its own before its experts; and one at the end.
 TEST(Experts, TellTheNamesOfThePythonThatTheyStandFor) {
   const auto counts = [](const Json& changes) {
@@ -115,6 +120,11 @@ TEST(Experts, TellTheNamesOfThePythonThatTheyStandFor) {
     EXPECT_EQ(named["TEGroupedMLP" + pass], 2);
     EXPECT_EQ(named["_GroupedLinear" + pass], 2 * 2);
   }
+  EXPECT_EQ(named["MoELayer"], 2);
+  for (const std::string method : {"dispatch_preprocess", "token_dispatch", "token_combine"}) {
+    EXPECT_EQ(named["MoEAlltoAllTokenDispatcher." + method], 2);
+    EXPECT_EQ(counts(flex("hybridep"))["MoEAlltoAllTokenDispatcher." + method], 0);
+  }
   EXPECT_TRUE(counts({{"training", {{"framework", "plain"}}}}).empty());
 }
 
@@ -125,11 +135,6 @@ int64_t kernels_named(const RankProfile& profile, const std::string& name) {
     if (record.name == name) count += record.count;
   }
   return count;
-}
-
-Json flex(const char* backend) {
-  return {{"training",
-           {{"moe_token_dispatcher_type", "flex"}, {"moe_flex_dispatcher_backend", backend}}}};
 }
 
 // Of each of 2 micro-batches and 2 layers a dispatch and a combine, and the same backward.
