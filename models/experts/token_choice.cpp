@@ -185,7 +185,7 @@ at::Tensor TokenChoiceMlp::summed(const at::Tensor& rows, const at::Tensor& weig
   return at::bmm(weights.view({-1, 1, rows.size(1)}), rows.to(at::kFloat)).squeeze(1);
 }
 
-at::Tensor TokenChoiceMlp::begin(const at::Tensor& input) const {
+at::Tensor TokenChoiceMlp::begin(const at::Tensor& input, const Rest& rest) const {
   const ModuleScope scope(context_.observer, "mlp");
   const int64_t topk = context_.plan.model.moe_router_topk;
   const at::Tensor tokens = input.view({-1, input.size(-1)});
@@ -202,7 +202,9 @@ at::Tensor TokenChoiceMlp::begin(const at::Tensor& input) const {
   unsorted.index_put_({order.rows}, outputs);
   const at::Tensor combined =
       summed(unsorted.view({-1, topk, input.size(-1)}), choice.weights).view(input.sizes());
-  return shared.defined() ? shared + combined.to(shared.scalar_type()) : combined;
+  at::Tensor output = shared.defined() ? shared + combined.to(shared.scalar_type()) : combined;
+  if (rest) rest(output);
+  return output;
 }
 
 at::Tensor TokenChoiceMlp::finish(const at::Tensor& begun) const {

@@ -29,7 +29,7 @@ class TokenChoiceMlp final : public FeedForward {
  public:
   TokenChoiceMlp(ShardContext& context, ParameterStore& store, const std::string& name);
   at::Tensor forward(const at::Tensor& input) const override { return finish(begin(input)); }
-  at::Tensor begin(const at::Tensor& input) const override;
+  at::Tensor begin(const at::Tensor& input, const Rest& rest = {}) const override;
   at::Tensor finish(const at::Tensor& begun) const override;
   at::Tensor bias() const override { return {}; }
 

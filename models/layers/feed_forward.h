@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+
 namespace models {
 
 class FeedForward {
@@ -11,8 +13,13 @@ class FeedForward {
   /// [s or s/t, b, h] -> the same shape. The output bias is not added yet; see bias().
   virtual at::Tensor forward(const at::Tensor& input) const = 0;
   /// The same in two steps, forward(x) = finish(begin(x)), of which the second keeps nothing for
-  /// its backward.
-  virtual at::Tensor begin(const at::Tensor& input) const { return forward(input); }
+  /// its backward. `rest`, if given, gets the first one's result while what it was made from lives.
+  using Rest = std::function<void(const at::Tensor&)>;
+  virtual at::Tensor begin(const at::Tensor& input, const Rest& rest = {}) const {
+    at::Tensor output = forward(input);
+    if (rest) rest(output);
+    return output;
+  }
   virtual at::Tensor finish(const at::Tensor& begun) const { return begun; }
   /// The bias that the caller must add, or an undefined tensor.
   virtual at::Tensor bias() const = 0;

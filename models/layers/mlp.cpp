@@ -65,11 +65,13 @@ Mlp::Mlp(ShardContext& context,
                .at_mark = context.framework().norms_last,
                .target = AdapterTarget::kDown}) {}
 
-at::Tensor Mlp::begin(const at::Tensor& input) const {
+at::Tensor Mlp::begin(const at::Tensor& input, const Rest& rest) const {
   ModuleScope scope(context_.observer, scope_);
   const at::Tensor activated = first_.size() > 1 ? separately_gated(input) : hidden(input);
   ModuleScope second(context_.observer, "linear_fc2");
-  return second_.forward(activated);
+  at::Tensor product = second_.forward(activated);
+  if (rest) rest(product);
+  return product;
 }
 
 at::Tensor Mlp::finish(const at::Tensor& begun) const {

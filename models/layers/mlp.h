@@ -24,7 +24,7 @@ class Mlp final : public FeedForward {
       int64_t width,
       MlpInput input = MlpInput::kOfItsNorm);
   at::Tensor forward(const at::Tensor& input) const override { return finish(begin(input)); }
-  at::Tensor begin(const at::Tensor& input) const override;
+  at::Tensor begin(const at::Tensor& input, const Rest& rest = {}) const override;
   at::Tensor finish(const at::Tensor& begun) const override;
   at::Tensor bias() const override { return second_.bias(); }
 

@@ -162,9 +162,11 @@ at::Tensor TransformerLayer::recomputed_late(const variable_list& inputs) const 
     const ModuleScope scope(context_.observer, name_);
     if (from.size() > 1) rotary_->take_argument(from[1]);
     const at::Tensor hidden = with_attention(from[0]);
-    const at::Tensor begun = mlp_->begin(normalized(*mlp_norm_, kMlpNorm, hidden));
+    const auto rest = [&](const at::Tensor& begun) {
+      if (c10::GradMode::is_enabled()) mlp_->finish(begun);  // a recomputation runs to its end
+    };
+    const at::Tensor begun = mlp_->begin(normalized(*mlp_norm_, kMlpNorm, hidden), rest);
     if (from.size() > 1) rotary_->take_argument({});
-    if (c10::GradMode::is_enabled()) finish(hidden, begun);  // a recomputation runs to its end
     return variable_list{hidden, begun};
   };
   const variable_list parts =

@@ -157,17 +157,21 @@ TEST(RankRun, TellsWhichCallsHaveStreamsOfTheirOwn) {
 }
 
 RankProfile of_torchtitans_tensor_ranks(int64_t sequences, const char* recompute = "none") {
-  return execute(gpt_plan(
-      {{"cluster", {{"gpus_per_node", 4}}},
-       {"model",
-        {{"tie_embeddings", false},
-         {"activation", "swiglu"},
-         {"normalization", "RMSNorm"},
-         {"position_embedding", "rope"},
-         {"add_bias_linear", false}}},
-       {"parallelism", {{"tensor", 2}, {"sequence_parallel", true}, {"zero_stage", 3}}},
-       {"training",
-        {{"framework", "torchtitan"}, {"dtype", "bf16"}, {"micro_batch_size", sequences}}}}));
+  return execute(
+      gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                {"model",
+                 {{"tie_embeddings", false},
+                  {"activation", "swiglu"},
+                  {"normalization", "RMSNorm"},
+                  {"position_embedding", "rope"},
+                  {"add_bias_linear", false}}},
+                {"parallelism", {{"tensor", 2}, {"sequence_parallel", true}, {"zero_stage", 3}}},
+                {"training",
+                 {{"framework", "torchtitan"},
+                  {"dtype", "bf16"},
+                  {"recompute", recompute},
+                  {"micro_batch_size", sequences},
+                  {"global_batch_size", 2 * sequences}}}}));
 }
 
 int64_t executed_over_tensor_ranks(const RankProfile& profile, CollectiveKind kind) {
