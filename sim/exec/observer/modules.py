@@ -100,7 +100,7 @@ class Modules:
         is_loss = next(module.parameters(), None) is None
         if torch.is_grad_enabled() and not is_loss:
             self.recorder.model_reads(id(module), integers_given(arguments))
-        elif any(parameter.requires_grad for parameter in module.parameters()):
+        elif self.parameters.are_trained(module):
             self.recorder.evaluation_starts()
 
     def _add_root(self, root):

@@ -134,6 +134,7 @@ class Optimizers:
                 self.parameters.tell(parameter, name)
             gradient = getattr(parameter, "main_grad", None) if has_main_gradient else parameter.grad
             if gradient is not None:
+                self.parameters.has_gradient(parameter)
                 tell(self.recorder, gradient, b"gradient", name)
 
     def _tell_unnamed(self, optimizer, is_new):

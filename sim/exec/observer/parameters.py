@@ -22,6 +22,7 @@ class Parameters:
         self.roots = weakref.WeakSet()  # outermost modules that were called
         self.names = {}  # by id of parameters
         self.named = []  # (weak reference to a parameter, name, whether it has a main gradient) of the roots
+        self._trained = set()  # ids of parameters of which a step has found a gradient
         self._walked = weakref.WeakSet()  # roots
         self._records = {}  # by id of parameters
 
@@ -32,6 +33,7 @@ class Parameters:
         """Finds all parameters, which takes long: a program's parameters seldom change."""
         self.named.clear()
         self.names.clear()
+        self._trained.clear()
         self._walked.clear()
         self._records.clear()
         for root in list(self.roots):
@@ -39,6 +41,16 @@ class Parameters:
             for name, parameter in root.named_parameters():
                 self.names[id(parameter)] = name = path_of(name)
                 self.named.append((weakref.ref(parameter), name, hasattr(parameter, "main_grad")))
+
+    def has_gradient(self, parameter):
+        self._trained.add(id(parameter))
+
+    def are_trained(self, module):
+        """Where no step has found any gradient yet, or something else keeps them all: whether a parameter may
+        have one."""
+        if self._trained:
+            return any(id(parameter) in self._trained for parameter in module.parameters())
+        return any(parameter.requires_grad for parameter in module.parameters())
 
     def tell_root(self, root):
         self.roots.add(root)

@@ -62,13 +62,13 @@ TEST_F(ExecParts, WhatFollowsABackwardIsNoForward) {
     });
     const auto forward = std::count(products.begin(), products.end(), Direction::kForward);
     const auto backward = std::count(products.begin(), products.end(), Direction::kBackward);
-    EXPECT_EQ(forward, kind == std::string("modules") ? 2 + 2 * 2 : 2 * 2) << kind;
+    EXPECT_EQ(forward, kind == std::string("modules") ? 2 * 2 + 2 * 2 : 2 * 2) << kind;
     EXPECT_EQ(backward, 2 * 4) << kind;
     EXPECT_THAT(products, SizeIs(forward + backward)) << kind;
   }
 }
 
-// The frozen model is a part of the training.
+// Models that are not trained are a part of the training.
 TEST_F(ExecParts, ATrainedModelWithoutGradientsIsEvaluated) {
   const Trace trace = of_gradients({});
   const auto evaluated = directions(trace, [&](const TraceLaunch& launch) {

@@ -1,6 +1,6 @@
 """Data parallelism by hand: averages gradients as PyTorch's tutorial "Writing Distributed Applications" does, after two
-micro-batches, and clips them. Before them a frozen model is asked, and the model is evaluated. With "functional" the
-program has no modules, and does neither."""
+micro-batches, and clips them. Before them two models are asked that nobody trains, one of them frozen, and the model is
+evaluated. With "functional" the program has no modules, and does neither."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ def without_modules(tokens):
 
 
 is_functional = "functional" in sys.argv
-model, frozen = Model().cuda(), Model().cuda().requires_grad_(False)
+model, frozen, untrained = Model().cuda(), Model().cuda().requires_grad_(False), Model().cuda()
 forward = without_modules if is_functional else model
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(3):
@@ -39,6 +39,7 @@ for _ in range(3):
     if not is_functional:
         with torch.no_grad():
             frozen(tokens)
+            untrained(tokens)
             model(tokens)
     for _ in range(2):
         forward(tokens).square().mean().backward()
