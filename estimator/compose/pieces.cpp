@@ -59,6 +59,7 @@ int64_t micro_batches_of_pieces(const Plan& plan, int64_t stages) {
 void erase_what_pieces_have_not(Json& parallelism) {
   for (const char* key : {"layers_per_stage",
                           "bucket_elements",
+                          "overlap_param_gather_with_optimizer_step",
                           "overlap_p2p_communication",
                           "overlap_p2p_warmup_flush",
                           "microbatch_group_size_per_virtual_stage"}) {

@@ -75,6 +75,38 @@ void check_overlapped_gathers(Rules& rules) {
                 "add --overlap-grad-reduce, or leave out --overlap-param-gather");
 }
 
+/// validate_args of megatron/training/arguments.py, and megatron/core/optimizer/__init__.py and
+/// optimizer_config.py: the buffer of gradients in which MXFP8 parameters come is zeroed by then.
+void check_gathers_with_step(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const ParallelConfig& p = plan.parallelism;
+  if (!p.overlap_param_gather_with_optimizer_step) return;
+  const TrainingConfig& t = plan.training;
+  constexpr const char* kGathersKey = "parallelism.overlap_param_gather_with_optimizer_step";
+  rules.require(
+      t.framework == Framework::kMegatronLm && p.overlap_param_gather && p.virtual_stages > 1,
+      "only Megatron-LM's overlapped gathers of several chunks begin while the optimizer "
+      "steps",
+      fmt::format("{}, overlap_param_gather = {}, virtual_stages = {}",
+                  kGathersKey,
+                  p.overlap_param_gather,
+                  p.virtual_stages),
+      "add --overlap-param-gather and --vp, or leave it out");
+  rules.require(t.optimizer == Optimizer::kAdamw && !t.optimizer_cpu_offload,
+                "gathers begin between the steps of AdamW on the GPU",
+                fmt::format("{}, training.optimizer = {}, training.optimizer_cpu_offload = {}",
+                            kGathersKey,
+                            to_string(t.optimizer),
+                            t.optimizer_cpu_offload),
+                "leave it out");
+  rules.require(
+      !t.fp8_param_gather || t.fp8_recipe != Fp8Recipe::kMxfp8,
+      "parameters that are gathered in the memory of gradients cannot be gathered before "
+      "these are zeroed",
+      std::string(kGathersKey) + ", training.fp8_param_gather, training.fp8_recipe = mxfp8",
+      "leave it out, or use another recipe");
+}
+
 /// parallel_state.py and distributed/distributed_data_parallel.py of Megatron-LM's core, and
 /// parallel_dims.py of TorchTitan (dp_replicate), which cut the ranks of a stage into consecutive
 /// parts.
@@ -128,6 +160,7 @@ void check_optimizer_instances(Rules& rules) {
 void check_optimizer(Rules& rules) {
   check_muon(rules);
   check_overlapped_gathers(rules);
+  check_gathers_with_step(rules);
   check_optimizer_instances(rules);
 }
 

@@ -171,6 +171,11 @@ void visit_data_overlap(Visitor& visit, ParallelConfig& parallelism) {
   visit("overlap_param_gather",
         parallelism.overlap_param_gather,
         {"gather parameters during the first forward", {{"--overlap-param-gather", "true"}}});
+  visit("overlap_param_gather_with_optimizer_step",
+        parallelism.overlap_param_gather_with_optimizer_step,
+        {"megatron-lm, with virtual stages: gather the parameters of the first chunk while the "
+         "optimizer updates the others",
+         {{"--overlap-param-gather-with-optimizer-step", "true"}}});
 }
 
 template <class Visitor>

@@ -223,6 +223,7 @@ struct ParallelConfig {
   int64_t sub_group_size = 1'000'000'000;
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
+  bool overlap_param_gather_with_optimizer_step = false;
   bool overlap_p2p_communication = true;
   bool overlap_p2p_warmup_flush = false;
   bool defer_embedding_wgrad_compute = false;

@@ -103,7 +103,7 @@ class StagePricer::Sum {
       const OperatorRecord& kernel = profile_.operators[i];
       std::optional<RecordPrice>& record = at_->records.operators[i];
       if (is_dispatch(kernel)) add_dispatch(kernel, target, record);
-      if (is_of_optimizer(kernel)) add_kernel(shared_out(kernel, records.optimizer_share), record);
+      if (is_of_optimizer(kernel)) add_update(kernel, records.optimizer_share, target, record);
     }
     for (const CollectiveRecord& record : records.collectives) add_collective(record, target);
     replay_chunks(records, target);
@@ -179,6 +179,18 @@ class StagePricer::Sum {
     record = RecordPrice{
         .price = work, .issue_seconds = issue, .host_waits = is_blocking_ || reads_value};
     use_in_sequence(*record, calls);
+  }
+
+  /// The first chunk's parameters are gathered while the optimizer updates what follows it.
+  void add_update(const OperatorRecord& kernel,
+                  double share,
+                  const StageTarget& target,
+                  std::optional<RecordPrice>& record) {
+    const double before = total_.time.step_end.compute_seconds;
+    add_kernel(shared_out(kernel, share), record);
+    if (kernel.chunk > 0 && target.plan.parallelism.overlap_param_gather_with_optimizer_step) {
+      total_.time.first_gather_ahead_seconds += total_.time.step_end.compute_seconds - before;
+    }
   }
 
   /// A dispatch or a combine, in which all ranks of the experts meet.
@@ -426,6 +438,12 @@ PartTime StageTime::backward() const {
   PartTime sum;
   for (const ChunkTime& chunk : chunks) add(sum, chunk.backward);
   return sum;
+}
+
+double StageTime::gathers_begin_seconds(std::size_t chunk) const {
+  double begin = -first_gather_ahead_seconds;
+  for (std::size_t c = 0; c < chunk; ++c) begin = std::max(0.0, begin + chunks[c].gathers.seconds);
+  return begin;
 }
 
 StageTime stage_time(const RankProfile& profile, const StageTarget& target) {

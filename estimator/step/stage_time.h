@@ -65,6 +65,9 @@ struct StageTime {
   /// The gathers of ChunkTime begin as the step does, one chunk's after the other's; else each with
   /// the chunk's first forward.
   bool gathers_begin_with_step = false;
+  /// How long before the step the first of them begins, while the optimizer updates other chunks
+  /// (--overlap-param-gather-with-optimizer-step); in pieces of a search it is not counted.
+  double first_gather_ahead_seconds = 0;
   double gather_seconds = 0;        ///< of updated parameters, at the end of the step
   int64_t send_forward_bytes = 0;   ///< activations of one micro-batch to the next piece
   int64_t send_backward_bytes = 0;  ///< gradients of one micro-batch to the piece before
@@ -78,6 +81,8 @@ struct StageTime {
   /// Times of one micro-batch through all chunks.
   PartTime forward() const;
   PartTime backward() const;
+  /// When the gathers of a chunk begin if the first ones begin with the step; the step begins at 0.
+  double gathers_begin_seconds(std::size_t chunk) const;
 };
 
 /// The plan and the hardware for which the times of stages are computed.

@@ -28,13 +28,12 @@ struct Transfer {
 
 /// When each chunk of a stage can start forward.
 void add_parameter_waits(const StageTime& stage, ChunkDuration* durations) {
-  double free_seconds = 0;  // the network
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
     const GatherTime& gathers = stage.chunks[c].gathers;
     if (gathers.seconds == 0) continue;
     if (stage.gathers_begin_with_step) {
-      durations[c].parameters_ready_seconds = free_seconds + gathers.added_seconds;
-      free_seconds += gathers.seconds;
+      durations[c].parameters_ready_seconds =
+          std::max(0.0, stage.gathers_begin_seconds(c) + gathers.added_seconds);
     } else {
       durations[c].parameters_wait_seconds = gathers.added_seconds;
     }

@@ -122,13 +122,14 @@ class StageWriter {
   /// The overlapped gathers of a chunk end as its first forward has what it waits for last.
   void write_gathers(std::size_t c, double forward_begin) {
     const GatherTime& gathers = time_.chunks[c].gathers;
-    double begin = forward_begin - gathers.added_seconds;
-    if (time_.gathers_begin_with_step) {
-      begin = 0;
-      for (std::size_t before = 0; before < c; ++before)
-        begin += time_.chunks[before].gathers.seconds;
-    }
-    add(Track::kData, Activity::kGatherParameters, begin, gathers.seconds, c);
+    const double begin = time_.gathers_begin_with_step ? time_.gathers_begin_seconds(c)
+                                                       : forward_begin - gathers.added_seconds;
+    const double before_step = std::clamp(-begin, 0.0, gathers.seconds);
+    add(Track::kData,
+        Activity::kGatherParameters,
+        begin + before_step,
+        gathers.seconds - before_step,
+        c);
   }
 
   void write_step(const PipelineStep& step, double begin_seconds) {

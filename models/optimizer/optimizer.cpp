@@ -101,12 +101,28 @@ void DistributedOptimizer::add_pieces() {
 
 void DistributedOptimizer::divide_into_calls() {
   std::map<std::size_t, std::vector<std::size_t>> calls;
+  if (settings_.calls == UpdateCalls::kFirstChunk) calls = {{0, {}}, {1, {}}};
   for (std::size_t i = 0; i < others_.size(); ++i) {
     const std::size_t has_no_decay = decays(owners_[others_[i]]) ? 0 : 1;
-    const std::size_t by_kind[] = {0, has_no_decay, i};
+    const std::size_t by_kind[] = {0, has_no_decay, i, step_of(*owners_[others_[i]])};
     calls[by_kind[static_cast<std::size_t>(settings_.calls)]].push_back(i);
   }
   for (auto& [number, places] : calls) calls_.push_back(std::move(places));
+}
+
+std::size_t DistributedOptimizer::step_of(const Parameter& parameter) const {
+  if (settings_.calls != UpdateCalls::kFirstChunk) return 0;
+  const bool is_of_first = parameter.chunk == 0 && !(settings_.experts_apart && parameter.expert);
+  return is_of_first ? 0 : 1;
+}
+
+std::optional<DirectionScope> DistributedOptimizer::scope_of_step(std::size_t step) const {
+  if (settings_.calls != UpdateCalls::kFirstChunk) return std::nullopt;
+  return std::optional<DirectionScope>(std::in_place,
+                                       data_parallel_.observer(),
+                                       estimator::Direction::kOptimizerStep,
+                                       estimator::kNoMicroBatch,
+                                       static_cast<int64_t>(step));
 }
 
 /// DeepSpeed makes them before the first step (initialize_optimizer_states). In 2022 it took a step
@@ -241,35 +257,46 @@ void DistributedOptimizer::step_sgd(const std::vector<at::Tensor>& gradients) {
 
 void DistributedOptimizer::step_adamw_of(const std::vector<at::Tensor>& gradients) {
   const std::vector<at::Tensor> weights = select(master_weights_, others_);
-  for (const std::vector<std::size_t>& call : calls_) {
+  if (settings_.shared_step) state_.steps.front().add_(1);
+  for (std::size_t number = 0; number < calls_.size(); ++number) {
+    const std::vector<std::size_t>& call = calls_[number];
+    if (call.empty()) continue;
+    const std::optional<DirectionScope> step = scope_of_step(number);
     const AdamwState state{.first_moments = select(state_.first_moments, call),
                            .second_moments = select(state_.second_moments, call),
                            .steps = select(state_.steps, call)};
-    if (settings_.shared_step)
-      state.steps.front().add_(1);
-    else
-      at::_foreach_add_(state.steps, 1);
+    if (!settings_.shared_step) at::_foreach_add_(state.steps, 1);
     step_adamw(select(weights, call), select(gradients, call), state, settings_);
   }
 }
 
 void DistributedOptimizer::copy_to_model() {
   if (!own_master_weights_) return;
-  copy_in_eight_bits();
-  for (std::size_t i = 0; i < master_weights_.size(); ++i) {
-    if (!quantizes_parts(*owners_[i])) model_weights_[i].copy_(master_weights_[i]);
+  const std::size_t steps = settings_.calls == UpdateCalls::kFirstChunk ? 2 : 1;
+  for (std::size_t number = 0; number < steps; ++number) {
+    const std::optional<DirectionScope> step = scope_of_step(number);
+    copy_in_eight_bits(number);
+    for (std::size_t i = 0; i < master_weights_.size(); ++i) {
+      const Parameter& owner = *owners_[i];
+      if (step_of(owner) == number && !quantizes_parts(owner)) {
+        model_weights_[i].copy_(master_weights_[i]);
+      }
+    }
   }
 }
 
 /// The ranks agree on the scale of every parameter, also of those that other ranks update.
-void DistributedOptimizer::copy_in_eight_bits() {
+void DistributedOptimizer::copy_in_eight_bits(std::size_t step) {
+  const auto is_copied = [&](const Parameter& parameter) {
+    return step_of(parameter) == step && quantizes_parts(parameter);
+  };
   std::vector<const Parameter*> parameters;
   for (const OwnedPiece& piece : data_parallel_.owned_pieces()) {
-    if (quantizes_parts(*piece.parameter)) parameters.push_back(piece.parameter);
+    if (is_copied(*piece.parameter)) parameters.push_back(piece.parameter);
   }
   std::vector<NewWeights> parts;
   for (std::size_t i = 0; i < master_weights_.size(); ++i) {
-    if (quantizes_parts(*owners_[i]))
+    if (is_copied(*owners_[i]))
       parts.push_back({owners_[i], model_weights_[i], master_weights_[i]});
   }
   quantize_parts(parameters, parts, groups_.data);

@@ -19,6 +19,7 @@
 #include "models/optimizer/host_optimizer.h"
 #include "models/optimizer/optimizer_settings.h"
 #include "models/shard/communicator.h"
+#include "models/shard/observer.h"
 
 namespace models {
 
@@ -41,6 +42,10 @@ class DistributedOptimizer {
  private:
   void add_pieces();
   void divide_into_calls();
+  /// Of UpdateCalls::kFirstChunk: 0 for the first chunk, 1 for what follows; else 0.
+  std::size_t step_of(const Parameter& parameter) const;
+  /// What runs in the scope counts as work of this step, if there are two.
+  std::optional<DirectionScope> scope_of_step(std::size_t step) const;
   void add_state(std::vector<at::Tensor>& states, at::Tensor state, std::size_t piece);
   /// Of Muon's matrices, and of the others. As in Megatron-LM, these are two optimizers, of which
   /// Muon is the first: AdamW's state is made after Muon's first step.
@@ -58,7 +63,7 @@ class DistributedOptimizer {
   void step_adamw_of(const std::vector<at::Tensor>& gradients);
   at::Tensor initial_master_weights(std::size_t piece) const;
   void copy_to_model();
-  void copy_in_eight_bits();
+  void copy_in_eight_bits(std::size_t step);
 
   DataParallel& data_parallel_;
   OptimizerSettings settings_;

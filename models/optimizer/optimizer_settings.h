@@ -30,8 +30,10 @@ struct MuonSettings {
 };
 
 /// What one call of AdamW updates: all pieces; the matrices, and then the rest, which does not
-/// decay; or each piece by itself.
-enum class UpdateCalls { kOne, kByDecay, kEach };
+/// decay; each piece by itself; or the first model chunk but for its experts, and then the rest
+/// (overlap_param_gather_with_optimizer_step in megatron/core/optimizer/__init__.py, where new
+/// weights of the first come into the model before the second; here after it, which is as long).
+enum class UpdateCalls { kOne, kByDecay, kEach, kFirstChunk };
 
 struct OptimizerSettings {
   estimator::Optimizer kind = estimator::Optimizer::kAdamw;
@@ -50,6 +52,7 @@ struct OptimizerSettings {
   bool clips_on_device = false;  ///< by a factor that the device computes (PyTorch)
   bool sums_norms = false;       ///< of parts of parameters, one number each (DTensor)
   UpdateCalls calls = UpdateCalls::kOne;
+  bool experts_apart = false;  ///< experts are never of the first chunk's call
   bool shared_step = false;  ///< one step counter for all pieces (TransformerEngine), else one each
   std::optional<OffloadSettings> offload;
 };

@@ -16,10 +16,12 @@ bool keeps_as_deepspeed(const estimator::FrameworkTraits& framework) {
 }
 
 /// Buckets let reductions overlap with backward. Megatron-LM cuts them only then, and only in the
-/// first chunk of the first stage, whose reduction is on the critical path; other frameworks cut
-/// them always.
+/// first chunk of the first stage, whose reduction is on the critical path, unless all of this
+/// chunk is gathered while the optimizer updates the others; other frameworks cut them always.
 int64_t bucket_limit(const ShardContext& context) {
-  const bool overlaps = context.plan.parallelism.overlap_grad_reduce && context.is_first_stage();
+  const estimator::ParallelConfig& parallelism = context.plan.parallelism;
+  const bool overlaps = parallelism.overlap_grad_reduce && context.is_first_stage() &&
+                        !parallelism.overlap_param_gather_with_optimizer_step;
   // ZeRO of DeepSpeed parts the whole, and cuts only what it sends.
   if (keeps_as_deepspeed(context.framework())) return 0;
   return overlaps || context.framework().always_buckets ? context.plan.bucket_elements() : 0;

@@ -1,4 +1,5 @@
 // How a trainer builds its shard and its optimizer.
+#include "estimator/plan/dealt_parameters.h"
 #include "models/data_parallel/fully_sharded.h"
 #include "models/data_parallel/joined_data_parallel.h"
 #include "models/data_parallel/zero_shards.h"
@@ -17,6 +18,7 @@ c10::ScalarType reduce_type(const ShardContext& context) {
 /// DeepSpeed updates each group, and each of its parts, by itself (_optimizer_step).
 UpdateCalls update_calls(const estimator::Plan& plan) {
   if (estimator::traits_of(plan.training.framework).deepspeed_engine) return UpdateCalls::kEach;
+  if (plan.parallelism.overlap_param_gather_with_optimizer_step) return UpdateCalls::kFirstChunk;
   return plan.training.decay_groups ? UpdateCalls::kByDecay : UpdateCalls::kOne;
 }
 
@@ -35,6 +37,7 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   settings.clips_on_device = framework.clips_on_device;
   settings.sums_norms = framework.clips_on_device && plan.fully_sharded();
   settings.calls = update_calls(plan);
+  settings.experts_apart = estimator::experts_are_apart(plan);
   const estimator::TrainingConfig& training = plan.training;
   settings.muon.steps = training.muon_num_ns_steps;
   settings.muon.split_qkv = training.muon_split_qkv;

@@ -108,6 +108,28 @@ TEST(Optimizer, KeepsFp32WeightsBesideABf16Model) {
   EXPECT_LT(one.weight(), 1.0);
 }
 
+// In two calls, one after the other, as in one.
+TEST(Optimizer, UpdatesTheFirstChunkBeforeTheOthers) {
+  const auto weights_after_steps = [](UpdateCalls calls) {
+    SilentObserver observer;
+    std::deque<Parameter> parameters(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      parameters[i].value = at::full({64}, 1.0).requires_grad_(true);
+      parameters[i].chunk = static_cast<int64_t>(i);
+    }
+    GradientBuffer buffer(list_of(parameters), {.observer = observer});
+    for (Parameter& parameter : parameters) parameter.main_gradient.fill_(0.5);
+    DistributedOptimizer optimizer(buffer,
+                                   {.learning_rate = 0.1, .calls = calls, .shared_step = true});
+    optimizer.step();
+    optimizer.step();
+    return at::cat({parameters[0].value.detach(), parameters[1].value.detach()});
+  };
+  const at::Tensor in_turn = weights_after_steps(UpdateCalls::kFirstChunk);
+  EXPECT_TRUE(in_turn.equal(weights_after_steps(UpdateCalls::kOne)));
+  EXPECT_LT(in_turn.max().item().toDouble(), 0.9);
+}
+
 TEST(Optimizer, AnFp32ModelIsItsOwnMasterWeight) {
   OneParameter one(1000, at::kFloat, true, 0.5);
   DistributedOptimizer optimizer(*one.buffer, {.kind = Optimizer::kSgd});

@@ -182,6 +182,32 @@ TEST(StepTime, ParametersHideBehindTheNextForward) {
   EXPECT_NEAR(time.exposed_communication_seconds.data, 2.25, 1e-9);
 }
 
+// The first chunk's begin 1.25 s before the end of the updates that come after its own.
+TEST(StepTime, ParametersHideBehindTheUpdatesOfOtherChunks) {
+  const auto seconds = [](double ahead) {
+    std::vector<StageTime> stages(4, stage(1, 2));
+    for (StageTime& each : stages) {
+      each.gathers_begin_with_step = true;
+      each.first_gather_ahead_seconds = ahead;
+      each.chunks[0].gathers = {.seconds = 3, .added_seconds = 2.25};
+    }
+    return step_of(stages).iteration_seconds;
+  };
+  EXPECT_NEAR(seconds(1.25), 33 + 1, 1e-9);
+  EXPECT_NEAR(seconds(5), 33, 1e-9);
+}
+
+TEST(StepTime, LaterChunksAreGatheredWithTheStepAfterTheFirst) {
+  StageTime stage = two_chunks();
+  for (ChunkTime& chunk : stage.chunks) chunk.gathers.seconds = 3;
+  EXPECT_NEAR(stage.gathers_begin_seconds(1), 3, 1e-9);
+  stage.first_gather_ahead_seconds = 1;
+  EXPECT_NEAR(stage.gathers_begin_seconds(0), -1, 1e-9);
+  EXPECT_NEAR(stage.gathers_begin_seconds(1), 2, 1e-9);
+  stage.first_gather_ahead_seconds = 4;
+  EXPECT_NEAR(stage.gathers_begin_seconds(1), 0, 1e-9);
+}
+
 // Each stage asks for them when its first input has come.
 TEST(StepTime, ParametersThatAreAskedForByTheFirstForwardAreWaitedForOnEveryStage) {
   std::vector<StageTime> stages(4, stage(1, 2));

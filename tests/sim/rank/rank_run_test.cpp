@@ -371,6 +371,33 @@ TEST(RankRun, GathersOneBucketAheadOrAllTogether) {
   EXPECT_GT(before_work(changes), 2);
 }
 
+// disable_bucketing and all_dense_model_chunks in megatron/core: one bucket for each chunk, and an
+// update of the first chunk before that of the second.
+TEST(RankRun, UpdatesTheChunkByItselfThatIsGatheredBesideTheUpdates) {
+  const auto run = [](bool with_step) {
+    Json changes = two_stages("megatron-lm", true);
+    changes["model"]["num_layers"] = 4;
+    changes["parallelism"]["virtual_stages"] = 2;
+    changes["parallelism"]["overlap_param_gather_with_optimizer_step"] = with_step;
+    return execute(gpt_plan(changes), 0);
+  };
+  const auto updates_of = [](const RankProfile& profile, int64_t chunk) {
+    int64_t count = 0;
+    for (const estimator::OperatorRecord& record : profile.operators) {
+      const bool is_update = record.name.find("_fused_adam") != std::string::npos;
+      count += is_update && record.chunk == chunk ? record.count : 0;
+    }
+    return count;
+  };
+  const RankProfile usual = run(false), with_step = run(true);
+  EXPECT_EQ(updates_of(usual, estimator::kNoChunk), 1);
+  EXPECT_EQ(updates_of(with_step, estimator::kNoChunk), 0);
+  EXPECT_EQ(updates_of(with_step, 0), 1);
+  EXPECT_EQ(updates_of(with_step, 1), 1);
+  EXPECT_GT(places_of(usual, Direction::kOptimizerStep).in_forward, 2);
+  EXPECT_EQ(places_of(with_step, Direction::kOptimizerStep).in_forward, 2);
+}
+
 TEST(RankRun, SaysWhichDeviceItPlayed) {
   const RankProfile profile = execute(gpt_plan());
   EXPECT_EQ(profile.device.gpu, "a100-sxm-80");
