@@ -239,9 +239,11 @@ class Book {
 
   void add_moments(const MomentFormula& moment, const Share& share) {
     const bool is_plans = moment.optimizer == plan_.training.optimizer;
+    const int64_t bytes =
+        is_plans ? moment.bytes / kMomentBytes * moment_bytes(plan_.training) : moment.bytes;
     TextbookTerm term{.name = fmt::format("moments of {}", moment.name),
-                      .formula = fmt::format("{} x {}", moment.bytes, share.text),
-                      .bytes = std::llround(real(moment.bytes) * share.parameters),
+                      .formula = fmt::format("{} x {}", bytes, share.text),
+                      .bytes = std::llround(real(bytes) * share.parameters),
                       .executed_bytes = std::nullopt,
                       .source = moment.source};
     if (!is_plans) return add(std::move(term));

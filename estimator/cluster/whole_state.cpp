@@ -54,12 +54,12 @@ bool has_unequal_owners(const Plan& plan) {
 }
 
 /// Of an element.
-double moment_bytes_of(Optimizer optimizer, const ParameterRecord& parameter) {
+double moment_bytes_of(const TrainingConfig& training, const ParameterRecord& parameter) {
   const bool is_of_vocabulary = parameter.name.ends_with("word_embeddings.weight") ||
                                 parameter.name.ends_with("output_layer.weight");
   const auto dims = static_cast<int64_t>(parameter.shape.size());
-  const int64_t moments = moments_of(optimizer, is_of_muon(dims, is_of_vocabulary));
-  return static_cast<double>(kMomentBytes * moments);
+  const int64_t moments = moments_of(training.optimizer, is_of_muon(dims, is_of_vocabulary));
+  return static_cast<double>(moment_bytes(training) * moments);
 }
 
 /// Of all parameters of a rank but copies, as if it kept their state alone.
@@ -67,7 +67,7 @@ double whole_moment_bytes(const Plan& plan, const ParametersRecord& parameters) 
   double bytes = 0;
   for (const ParameterRecord& parameter : parameters.tensors) {
     if (parameter.shared_copy) continue;
-    bytes += moment_bytes_of(plan.training.optimizer, parameter) * count_elements(parameter.shape);
+    bytes += moment_bytes_of(plan.training, parameter) * count_elements(parameter.shape);
   }
   return bytes;
 }

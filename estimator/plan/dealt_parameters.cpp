@@ -138,7 +138,7 @@ void add_output(const Plan& plan, bool has_embedding, bool is_first, StageParame
 int64_t state_bytes(const Plan& plan, const ParameterSize& parameter) {
   const int64_t weight = plan.training.dtype == Dtype::kFp32 ? 0 : 4;
   const int64_t moments = moments_of(plan.training.optimizer, parameter.of_muon);
-  return parameter.elements * (weight + moments * kMomentBytes);
+  return parameter.elements * (weight + moments * moment_bytes(plan.training));
 }
 
 /// Of each data rank among which `parameters` are dealt.

@@ -26,9 +26,13 @@ void check_unused_offload_keys(Rules& rules) {
                 "the key is only for optimizer offload",
                 fmt::format("time.cpu_adam_parameters_per_second without {}", kKey),
                 "add --optimizer-cpu-offload, or leave it out");
-  rules.require(!t.use_precision_aware_optimizer,
-                "the precision-aware optimizer is supported only with optimizer offload: on the "
-                "GPU it keeps only 16 bits of each master weight (store_param_remainders)",
+  // use_precision_aware_optimizer_no_fp8_or_ds_fp8 in megatron/core/optimizer/optimizer_config.py
+  const bool keeps_masters =
+      t.fp8_format != Fp8Format::kNone && t.fp8_recipe != Fp8Recipe::kDelayed;
+  rules.require(!t.use_precision_aware_optimizer || keeps_masters,
+                "the precision-aware optimizer keeps only 16 bits of each master weight on the GPU "
+                "(store_param_remainders), which is not supported, unless the recipe of 8-bit "
+                "products is another one than delayed",
                 fmt::format("training.use_precision_aware_optimizer without {}", kKey),
                 "add --optimizer-cpu-offload, or leave it out");
 }

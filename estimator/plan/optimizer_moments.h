@@ -9,8 +9,13 @@
 
 namespace estimator {
 
-/// Moments are in fp32.
+/// Moments are in fp32 where a plan does not say otherwise.
 inline constexpr int64_t kMomentBytes = 4;
+
+/// Of each moment of an element on the GPU.
+inline int64_t moment_bytes(const TrainingConfig& training) {
+  return bytes_per_element(training.exp_avg_dtype);
+}
 
 /// Moments that an optimizer keeps for each element of a parameter.
 struct MomentsRow {

@@ -75,6 +75,43 @@ void check_overlapped_gathers(Rules& rules) {
                 "add --overlap-grad-reduce, or leave out --overlap-param-gather");
 }
 
+/// The precision-aware optimizer of megatron/core/optimizer/optimizer_config.py, which is
+/// TransformerEngine's FusedAdam over the distributed optimizer's master weights. If only one of
+/// the moments is narrow, it works on fp32 copies of it (get_unscaled_state in
+/// transformer_engine/pytorch/optimizers/fused_adam.py).
+void check_narrow_moments(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const TrainingConfig& t = plan.training;
+  const std::string where = fmt::format("training.exp_avg_dtype = {}, exp_avg_sq_dtype = {}",
+                                        to_string(t.exp_avg_dtype),
+                                        to_string(t.exp_avg_sq_dtype));
+  rules.require(t.exp_avg_dtype == t.exp_avg_sq_dtype && t.exp_avg_dtype != Dtype::kFp16,
+                "AdamW keeps both moments in fp32, or both in bf16",
+                where,
+                "use bf16 for both, or leave them out");
+  if (t.exp_avg_dtype == Dtype::kFp32) return;
+  rules.require(t.framework == Framework::kMegatronLm && plan.parallelism.zero_stage == 1 &&
+                    t.optimizer == Optimizer::kAdamw && t.dtype != Dtype::kFp32 &&
+                    !t.optimizer_cpu_offload,
+                "moments in bf16 need Megatron-LM's distributed optimizer with AdamW on the GPU, "
+                "over parameters in 16 bits",
+                fmt::format("{}, training.framework = {}, parallelism.zero_stage = {}, "
+                            "training.optimizer = {}, training.dtype = {}, "
+                            "training.optimizer_cpu_offload = {}",
+                            where,
+                            to_string(t.framework),
+                            plan.parallelism.zero_stage,
+                            to_string(t.optimizer),
+                            to_string(t.dtype),
+                            t.optimizer_cpu_offload),
+                "add --use-distributed-optimizer, or leave them out");
+  rules.require(t.fp8_format == Fp8Format::kNone || t.fp8_recipe != Fp8Recipe::kDelayed,
+                "with the recipe delayed TransformerEngine keeps 16 bits of each master weight "
+                "beside moments in bf16, which is not supported",
+                where + ", training.fp8_recipe = delayed",
+                "use another recipe, or leave them out");
+}
+
 /// validate_args of megatron/training/arguments.py, and megatron/core/optimizer/__init__.py and
 /// optimizer_config.py: the buffer of gradients in which MXFP8 parameters come is zeroed by then.
 void check_gathers_with_step(Rules& rules) {
@@ -161,6 +198,7 @@ void check_optimizer(Rules& rules) {
   check_muon(rules);
   check_overlapped_gathers(rules);
   check_gathers_with_step(rules);
+  check_narrow_moments(rules);
   check_optimizer_instances(rules);
 }
 

@@ -251,6 +251,8 @@ struct TrainingConfig {
   bool optimizer_cpu_offload = false;
   double optimizer_offload_fraction = 1;
   bool use_precision_aware_optimizer = false;
+  Dtype exp_avg_dtype = Dtype::kFp32;
+  Dtype exp_avg_sq_dtype = Dtype::kFp32;
   bool overlap_cpu_optimizer_d2h_h2d = false;
   bool pin_cpu_grads = true;
   bool pin_cpu_params = true;

@@ -101,8 +101,17 @@ void visit_offload(Visitor& visit, TrainingConfig& training) {
          {{"--optimizer-offload-fraction"}}});
   visit("use_precision_aware_optimizer",
         training.use_precision_aware_optimizer,
-        {"accepted with --optimizer-cpu-offload, which turns it on; else not supported",
+        {"accepted with --optimizer-cpu-offload, which turns it on, and where the recipe of 8-bit "
+         "products is not delayed; else not supported",
          {{"--use-precision-aware-optimizer", "true"}}});
+  visit("exp_avg_dtype",
+        training.exp_avg_dtype,
+        {"megatron-lm: type of the means of gradients that AdamW keeps beside fp32 master weights, "
+         "fp32 or bf16",
+         {{"--exp-avg-dtype"}}});
+  visit("exp_avg_sq_dtype",
+        training.exp_avg_sq_dtype,
+        {"the same of the means of their squares; both have one type", {{"--exp-avg-sq-dtype"}}});
   visit("overlap_cpu_optimizer_d2h_h2d",
         training.overlap_cpu_optimizer_d2h_h2d,
         {"overlap the copies of gradients to the host, and of parameters back, with the host's "

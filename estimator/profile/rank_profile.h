@@ -161,7 +161,9 @@ void visit_fields(Visitor& visit, ModelStateRecord& state) {
   visit("gradient_stand_in_bytes",
         state.gradient_stand_in_bytes,
         {"what TransformerEngine gives autograd in place of fused gradients", kBytes});
-  visit("step_scalar_bytes", state.step_scalar_bytes, {"the optimizer's step counters", kBytes});
+  visit("step_scalar_bytes",
+        state.step_scalar_bytes,
+        {"the optimizer's step counters, and scales of moments in 16 bits", kBytes});
 }
 
 /// What the optimizer keeps in the host's memory, in tensor bytes, except page_locked_bytes and

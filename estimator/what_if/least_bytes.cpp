@@ -35,7 +35,7 @@ int64_t least_optimizer_bytes(const Plan& plan) {
   if (t.optimizer_cpu_offload) return 0;
   const int64_t moments = least_moments_of(t.optimizer);
   const bool has_masters = traits_of(t.framework).master_weights && t.dtype != Dtype::kFp32;
-  return has_masters ? kFp32 + moments * kMomentBytes : moments * kSixteenBits;
+  return has_masters ? kFp32 + moments * moment_bytes(t) : moments * kSixteenBits;
 }
 
 /// Weights that do not change have nothing beside them, and what adapters need does not count.

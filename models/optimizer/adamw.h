@@ -1,4 +1,5 @@
-// One step of AdamW, with PyTorch's fused kernel for the device of the tensors.
+// One step of AdamW, with PyTorch's fused kernel for the device of the tensors, or with
+// TransformerEngine's where moments are in 16 bits.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -8,6 +8,7 @@
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
@@ -154,12 +155,21 @@ void DistributedOptimizer::make_momenta() {
   }
 }
 
+/// TransformerEngine's FusedAdam makes a scale of 1 for each that is in bf16
+/// (_initialize_state in transformer_engine/pytorch/optimizers/fused_adam.py).
+void DistributedOptimizer::make_moment(std::vector<at::Tensor>& moments, std::size_t piece) {
+  const at::Tensor& weights = master_weights_[piece];
+  if (!settings_.narrow_moments) return add_state(moments, at::zeros_like(weights), piece);
+  add_state(moments, at::zeros_like(weights, at::kBFloat16), piece);
+  add_state(scales_, at::ones({1}, weights.options()), piece);
+}
+
 void DistributedOptimizer::make_state() {
   for (const std::size_t piece : others_) {
     const at::Tensor& weights = master_weights_[piece];
-    add_state(state_.first_moments, at::zeros_like(weights), piece);
+    make_moment(state_.first_moments, piece);
     if (settings_.kind == estimator::Optimizer::kSgd) continue;
-    add_state(state_.second_moments, at::zeros_like(weights), piece);
+    make_moment(state_.second_moments, piece);
     if (settings_.shared_step && !state_.steps.empty()) {
       state_.steps.push_back(state_.steps.front());
     } else {
@@ -322,7 +332,8 @@ int64_t DistributedOptimizer::state_bytes() const {
 
 int64_t DistributedOptimizer::step_scalar_bytes() const {
   if (state_.steps.empty()) return 0;
-  return settings_.shared_step ? state_.steps.front().element_size() : bytes_of(state_.steps);
+  return bytes_of(scales_) +
+         (settings_.shared_step ? state_.steps.front().element_size() : bytes_of(state_.steps));
 }
 
 std::optional<estimator::HostMemoryRecord> DistributedOptimizer::host_memory() const {

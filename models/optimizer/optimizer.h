@@ -51,6 +51,7 @@ class DistributedOptimizer {
   /// Muon is the first: AdamW's state is made after Muon's first step.
   void make_momenta();
   void make_state();
+  void make_moment(std::vector<at::Tensor>& moments, std::size_t piece);
   std::vector<at::Tensor> zero_gradients() const;
   void lasts(const at::Tensor& tensor, estimator::MemoryCategory category, std::size_t piece) const;
   void clip(const std::vector<at::Tensor>& gradients) const;
@@ -79,6 +80,7 @@ class DistributedOptimizer {
   std::vector<std::vector<std::size_t>> calls_;  ///< places in others_ that are updated at once
   std::vector<at::Tensor> momenta_;              ///< one for each of Muon's matrices
   AdamwState state_;                             ///< of the others; with SGD only the first moments
+  std::vector<at::Tensor> scales_;               ///< of moments in 16 bits, one number for each
   bool own_master_weights_ = false;
   bool first_step_ = true;
 };

@@ -37,11 +37,13 @@ enum class UpdateCalls { kOne, kByDecay, kEach, kFirstChunk };
 
 struct OptimizerSettings {
   estimator::Optimizer kind = estimator::Optimizer::kAdamw;
+  bool narrow_moments = false;  ///< AdamW's are in bf16, beside fp32 weights
   double learning_rate = 1e-3;
   double weight_decay = 0.01;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
   double momentum = 0.9;
   MuonSettings muon;
+  bool device_computes = true;      ///< else kernels that no operator stands for are only noted
   bool scales_loss = false;         ///< as fp16 needs it
   bool master_weights = true;       ///< fp32 copies of parameters that are not fp32
   bool copies_before_cast = false;  ///< casts a copy of the parameter (Megatron-LM)

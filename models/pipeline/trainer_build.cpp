@@ -37,6 +37,7 @@ OptimizerSettings default_optimizer(const estimator::Plan& plan) {
   settings.clips_on_device = framework.clips_on_device;
   settings.sums_norms = framework.clips_on_device && plan.fully_sharded();
   settings.calls = update_calls(plan);
+  settings.narrow_moments = plan.training.exp_avg_dtype == estimator::Dtype::kBf16;
   settings.experts_apart = estimator::experts_are_apart(plan);
   const estimator::TrainingConfig& training = plan.training;
   settings.muon.steps = training.muon_num_ns_steps;
@@ -127,6 +128,7 @@ void Trainer::build_zero_shards() {
 }
 
 void Trainer::build_optimizer() {
+  settings_.device_computes = context_.device_computes;
   optimizer_ = std::make_unique<DistributedOptimizer>(*data_parallel_, settings_, context_.groups);
 }
 

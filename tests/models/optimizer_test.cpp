@@ -108,6 +108,24 @@ TEST(Optimizer, KeepsFp32WeightsBesideABf16Model) {
   EXPECT_LT(one.weight(), 1.0);
 }
 
+// Two bytes for each moment, and a scale of four for each of them; steps are computed in fp32.
+TEST(Optimizer, MayKeepItsMomentsInBf16) {
+  OneParameter wide(1000, at::kBFloat16, false, 0.3), narrow(1000, at::kBFloat16, false, 0.3);
+  OptimizerSettings settings{.learning_rate = 0.1};
+  DistributedOptimizer usual(*wide.buffer, settings);
+  settings.narrow_moments = true;
+  DistributedOptimizer optimizer(*narrow.buffer, settings);
+  for (int step = 0; step < 3; ++step) {
+    usual.step();
+    optimizer.step();
+  }
+  EXPECT_EQ(optimizer.master_weight_bytes(), 4000);
+  EXPECT_EQ(optimizer.state_bytes(), 4000);
+  EXPECT_EQ(optimizer.step_scalar_bytes(), 4 + 2 * 4);
+  EXPECT_NEAR(narrow.weight(), wide.weight(), 0.01);
+  EXPECT_LT(narrow.weight(), 0.75);
+}
+
 // In two calls, one after the other, as in one.
 TEST(Optimizer, UpdatesTheFirstChunkBeforeTheOthers) {
   const auto weights_after_steps = [](UpdateCalls calls) {

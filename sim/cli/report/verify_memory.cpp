@@ -26,7 +26,7 @@ int64_t replicated_bytes(const Plan& plan) {
 int64_t optimizer_bytes(const Plan& plan) {
   const bool has_master_weights = plan.training.dtype != estimator::Dtype::kFp32;
   const int64_t moments = estimator::least_moments_of(plan.training.optimizer);
-  return estimator::kMomentBytes * moments + (has_master_weights ? kFp32Bytes : 0);
+  return estimator::moment_bytes(plan.training) * moments + (has_master_weights ? kFp32Bytes : 0);
 }
 
 std::string rounded_gib(double bytes) {

@@ -48,6 +48,28 @@ TEST(ModelState, OfTheDistributedOptimizerIsDividedOverTheDataRanks) {
   EXPECT_EQ(profile.model_state->parameter_padding_bytes, 0);
 }
 
+// The same plan allocates four bytes less for each of its own elements, and a scale of 512 bytes
+// for each of their moments.
+TEST(ModelState, OfMomentsInBf16IsFourBytesForEachParameter) {
+  const auto with = [](const char* dtype) {
+    return execute(
+        gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
+                  {"parallelism", {{"zero_stage", 1}}},
+                  {"training", {{"exp_avg_dtype", dtype}, {"exp_avg_sq_dtype", dtype}}}}));
+  };
+  const auto usual = with("fp32"), narrow = with("bf16");
+  EXPECT_EQ(narrow.model_state->master_weight_bytes, 4 * kGptParameters / 4);
+  EXPECT_EQ(narrow.model_state->optimizer_state_bytes, 4 * kGptParameters / 4);
+  const int64_t scales =
+      (narrow.model_state->step_scalar_bytes - usual.model_state->step_scalar_bytes) / 4;
+  EXPECT_GT(scales, 0);
+  EXPECT_EQ(scales % 2, 0);
+  EXPECT_NEAR(static_cast<double>(usual.phases.back().after.allocated_bytes -
+                                  narrow.phases.back().after.allocated_bytes),
+              static_cast<double>(4 * kGptParameters / 4 - 512 * scales),
+              512.0 * static_cast<double>(scales));  // each moment is rounded up to 512 bytes
+}
+
 // Megatron-LM copies its part of the sums to fp32 for the step, and drops the copies when the next
 // iteration begins (zero_grad() of megatron/core/optimizer/distrib_optimizer.py).
 void expect_short_gradients(const char* dtype) {

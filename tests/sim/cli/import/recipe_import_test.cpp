@@ -89,6 +89,17 @@ def llama3_70b_pretrain_64gpu_vr200_fp8mx_config():
     cfg.model.num_layers = 4
     return cfg
 
+def llama3_70b_pretrain_64gpu_gb200_optimizer_config():
+    cfg = llama3_70b_pretrain_64gpu_gb200_bf16_config()
+    cfg.mixed_precision = bf16_with_mxfp8_mixed()
+    cfg.mixed_precision.fp8 = None
+    cfg.comm_overlap.overlap_param_gather_with_optimizer_step = True
+    cfg.optimizer.use_precision_aware_optimizer = True
+    cfg.optimizer.main_grads_dtype = torch.bfloat16
+    cfg.optimizer.exp_avg_dtype = torch.bfloat16
+    cfg.optimizer.exp_avg_sq_dtype = torch.bfloat16
+    return cfg
+
 def llama3_70b_pretrain_64gpu_gb200_fp8mx_config():
     cfg = llama3_70b_pretrain_64gpu_gb200_bf16_config()
     cfg.mixed_precision = bf16_with_mxfp8_mixed()
@@ -166,6 +177,22 @@ TEST_F(RecipeFiles, SayTheirTechniquesWithTheirPlaces) {
   EXPECT_EQ(plan.techniques[0].uses[0].place, "llama.py:7");
   EXPECT_EQ(plan.tree.json()["training"]["fp8_recipe"], "mxfp8");
   EXPECT_EQ(plan.tree.json()["model"]["num_layers"], 4);
+}
+
+// The recipe of 8-bit products counts also where there are none (mixed_precision.setup() of the
+// Bridge): master weights are Megatron-LM's.
+TEST_F(RecipeFiles, SayHowTheirOptimizerSteps) {
+  write_bridge();
+  const ImportedPlan plan = imported(
+      "src/megatron/bridge/perf_recipes/"
+      "llama3.py:llama3_70b_pretrain_64gpu_gb200_optimizer_config");
+  EXPECT_THAT(names_of_techniques(plan), IsEmpty());
+  EXPECT_THAT(plan.unknown, IsEmpty());
+  const Json tree = plan.tree.json();
+  EXPECT_EQ(tree["parallelism"]["overlap_param_gather_with_optimizer_step"], true);
+  EXPECT_EQ(tree["training"]["exp_avg_dtype"], "bf16");
+  EXPECT_EQ(tree["training"]["exp_avg_sq_dtype"], "bf16");
+  EXPECT_FALSE(tree["training"].contains("use_precision_aware_optimizer"));
 }
 
 // quantize_weight() in transformer_engine/pytorch/module/base.py makes nothing of a parameter that
