@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimator/hardware/hardware.h"
+#include "estimator/profile/run_observer.h"
 #include "tests/sim/rank/executed_rank.h"
 
 namespace sim {
