@@ -98,16 +98,17 @@ TEST(StageTime, TakesTheHostOfTheFrameworksTorch) {
   EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 16.9e-3 * 77 / 36, 1e-9);
 }
 
-// 16.9 us of the host for each kernel. Embedding, each layer and head are units, whose hooks take
-// 0.9 ms of Python before a forward (launch.json).
-TEST(StageTime, CountsTheHooksOfEachUnitOfFsdp) {
-  const Json sharded = {{"parallelism", {{"zero_stage", 3}}},
-                        {"training", {{"framework", "torchtitan"}}}};
-  const Plan plan = small_plan(sharded);
+// 16.9 us of the host for a kernel, and 0.9 ms of Python for fully_shard's hooks of a forward
+// (launch.json).
+TEST(StageTime, CountsTheRangesOfPythonThatHaveAPrice) {
+  const Plan plan = small_plan();
   RankProfile profile = profile_of(plan, 0, 0, 0);
-  profile.operators = {empty_kernels(1000)};
-  const double units = static_cast<double>(plan.model.num_layers) + 2;
-  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 16.9e-3 + units * 0.9e-3, 1e-9);
+  profile.operators = {kernels(Direction::kForward, 0)};
+  StepOrder order{.modules = {""}, .events = {}};
+  order.events.add({.direction = Direction::kForward});
+  order.ranges = {{.event = 0, .name = "FSDP::pre_forward"}, {.event = 0, .name = "unknown"}};
+  profile.order = std::move(order);
+  EXPECT_NEAR(time_of(plan, profile).forward().compute_seconds, 16.9e-6 + 0.9e-3, 1e-9);
 }
 
 // 10 us until the host knows, 16.9 until its next call has come (launch.json).

@@ -141,6 +141,20 @@ std::set<int64_t> streams_of(const RankProfile& profile, GroupKind group) {
   return streams;
 }
 
+// Embedding, each layer and head are units of FSDP2, whose hooks are Python's.
+TEST(RankRun, TellsTheHooksOfEachUnitOfFsdp) {
+  const estimator::Plan plan = gpt_plan(
+      {{"model", {{"tie_embeddings", false}}},
+       {"cluster", {{"gpus_per_node", 2}}},
+       {"parallelism", {{"data", 2}, {"zero_stage", 3}}},
+       {"training", {{"framework", "torchtitan"}, {"dtype", "bf16"}, {"global_batch_size", 8}}}});
+  std::map<std::string, int64_t> hooks;
+  const RankProfile profile = execute(plan);
+  for (const estimator::TraceRange& range : profile.order->ranges) ++hooks[range.name];
+  EXPECT_EQ(hooks["FSDP::pre_forward"], plan.model.num_layers + 2);
+  EXPECT_EQ(hooks["FSDP::pre_backward"], plan.model.num_layers + 2);
+}
+
 TEST(RankRun, TellsWhichCallsHaveStreamsOfTheirOwn) {
   const auto run = [](const char* core) {
     return execute(gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
