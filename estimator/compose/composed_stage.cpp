@@ -115,6 +115,15 @@ ChunkTime between(const ChunkTime& low, const ChunkTime& high, double share) {
           .reduction = between(low.reduction, high.reduction, share)};
 }
 
+/// How far the host is ahead of the device grows within a chunk, and the line has all that it
+/// gains: a chunk of fewer layers than the small piece takes no less than its part of that one.
+void take_at_least(ChunkTime& chunk, const ChunkTime& piece, double part) {
+  for (PartTime ChunkTime::*direction : {&ChunkTime::forward, &ChunkTime::backward}) {
+    double& seconds = (chunk.*direction).compute_seconds;
+    seconds = std::max(seconds, part * (piece.*direction).compute_seconds);
+  }
+}
+
 /// Pieces do not interleave. A stage that does reduces a later chunk when its last backward ends,
 /// in one bucket, beside the backwards of the chunks before it, which it slows by the
 /// multiprocessors that it takes.
@@ -395,8 +404,11 @@ StageTime PricedPieces::time(const StageWish& wish) const {
   int64_t layers = 0;
   for (std::size_t c = 0; c < wish.chunks.size(); ++c) {
     const auto& [low, high] = times.at(wish.chunks[c]);
-    const double of_chunk = share_of(static_cast<double>(wish.layers[c]));
-    stage.chunks.push_back(between(low.chunks.front(), high.chunks.front(), of_chunk));
+    const auto of_chunk = static_cast<double>(wish.layers[c]);
+    const ChunkTime &small = low.chunks.front(), &large = high.chunks.front();
+    stage.chunks.push_back(between(small, large, share_of(of_chunk)));
+    const double part = of_chunk / static_cast<double>(kPieceLayers[kSmall]);
+    if (part < 1) take_at_least(stage.chunks.back(), small, part);
     if (c > 0 && wish.overlaps_reduction) begin_in_backward(stage.chunks.back().reduction);
     layers += wish.layers[c];
   }

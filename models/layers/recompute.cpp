@@ -90,7 +90,7 @@ struct HandOverFunction : torch::autograd::Function<HandOverFunction> {
     return at::empty({0}, inputs[0].options());
   }
 
-  static variable_list backward(AutogradContext* context, variable_list) {
+  static variable_list backward(AutogradContext* context, const variable_list&) {
     variable_list all = std::move(*kept<Gradients>(context));
     all.emplace_back();  // of the gradients
     return all;

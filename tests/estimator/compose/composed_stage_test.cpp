@@ -190,6 +190,21 @@ TEST(ComposedStage, TakesAsLongAsItsChunksAndEndsItsStepOnce) {
   EXPECT_EQ(time.send_forward_bytes, 7);
 }
 
+TEST(ComposedStage, TakesNoLessForAChunkOfOneLayerThanHalfOfTwo) {
+  PricedPieces priced;
+  const auto seconds_of_busy_host = [](int64_t layers) {
+    StageTime time = seconds_of_layers(layers);
+    time.chunks[0].forward.compute_seconds -= 1.5;
+    return time;
+  };
+  priced.times[StagePlace::kMiddle] = {seconds_of_busy_host(kPieceLayers[0]),
+                                       seconds_of_busy_host(kPieceLayers[1])};
+  const StageTime time =
+      priced.time({.place = StagePlace::kMiddle, .chunks = {StagePlace::kMiddle}, .layers = {1}});
+  EXPECT_DOUBLE_EQ(time.chunks[0].forward.compute_seconds, 0.75);
+  EXPECT_DOUBLE_EQ(time.chunks[0].backward.compute_seconds, 4);
+}
+
 TEST(ComposedStage, SendsFromTheLastStageToTheFirstOneWithVirtualStages) {
   PricedPieces priced;
   for (const StagePlace place : {StagePlace::kMiddle, StagePlace::kLast}) {
