@@ -213,6 +213,9 @@ TEST_F(RecipeFiles, OfWhichOneMustBeNamed) {
   EXPECT_THAT(error_of(file),
               HasSubstr("llama3_70b_pretrain_64gpu_gb200_bf16_config, "
                         "llama3_70b_pretrain_64gpu_vr200_fp8mx_config, "
+                        "llama3_70b_pretrain_64gpu_gb200_optimizer_config, "
+                        "llama3_70b_pretrain_64gpu_gb200_fp8mx_config, "
+                        "llama3_70b_pretrain_64gpu_gb200_fp8mx_param_config, "
                         "llama3_70b_pretrain_64gpu_gb200_experts_config"));
   EXPECT_THAT(error_of(file + ":llama3_70b_pretrain_64gpu_gb200_bf16_confg"),
               HasSubstr("did you mean llama3_70b_pretrain_64gpu_gb200_bf16_config?"));
