@@ -137,13 +137,18 @@ int64_t number_in(const PythonValue& object, std::string_view name, int64_t othe
   return is_number ? value->constant.json().get<int64_t>() : otherwise;
 }
 
-/// A recipe by its name is what the function of that name makes.
+/// A recipe by its name is what the function of that name makes. The optimizer is told of the
+/// recipe of products in 8 bits, in 16 bits, too, where only the class says one.
 void read_precision(const PythonValue& config, PythonProgram& program) {
   PythonItem* precision = find_python_item(config, "mixed_precision");
-  if (precision == nullptr || !precision->value.is_text()) return;
-  std::string name = precision->value.as_text();
-  std::replace(name.begin(), name.end(), '-', '_');
-  precision->value = program.call(kPrecisionModule, name);
+  if (precision == nullptr) return;
+  if (precision->value.is_text()) {
+    std::string name = precision->value.as_text();
+    std::replace(name.begin(), name.end(), '-', '_');
+    precision->value = program.call(kPrecisionModule, name);
+  }
+  PythonItem* recipe = find_python_item(precision->value, "fp8_recipe");
+  if (recipe != nullptr) recipe->is_known = false;
 }
 
 /// "Et|t|tL" of [["embedding", "decoder"], ["decoder"], ["decoder", "loss"]].

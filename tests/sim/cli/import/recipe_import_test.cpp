@@ -57,6 +57,10 @@ def llama3_70b_pretrain_config() -> ConfigContainer:
     return cfg
 )");
     write("src/megatron/bridge/training/mixed_precision.py", R"(
+@dataclass
+class MixedPrecisionConfig:
+    fp8_recipe: str = "tensorwise"
+
 def bf16_mixed():
     return MixedPrecisionConfig(bf16=True, grad_reduce_in_fp32=True)
 def bf16_with_mxfp8_mixed():
@@ -96,6 +100,13 @@ def llama3_70b_pretrain_64gpu_gb200_optimizer_config():
     cfg.comm_overlap.overlap_param_gather_with_optimizer_step = True
     cfg.optimizer.use_precision_aware_optimizer = True
     cfg.optimizer.main_grads_dtype = torch.bfloat16
+    cfg.optimizer.exp_avg_dtype = torch.bfloat16
+    cfg.optimizer.exp_avg_sq_dtype = torch.bfloat16
+    return cfg
+
+def llama3_70b_pretrain_64gpu_gb200_aware_config():
+    cfg = llama3_70b_pretrain_64gpu_gb200_bf16_config()
+    cfg.optimizer.use_precision_aware_optimizer = True
     cfg.optimizer.exp_avg_dtype = torch.bfloat16
     cfg.optimizer.exp_avg_sq_dtype = torch.bfloat16
     return cfg
@@ -195,6 +206,16 @@ TEST_F(RecipeFiles, SayHowTheirOptimizerSteps) {
   EXPECT_FALSE(tree["training"].contains("use_precision_aware_optimizer"));
 }
 
+TEST_F(RecipeFiles, KeepMasterWeightsWholeInSixteenBitsToo) {
+  write_bridge();
+  const Json training = imported(
+                            "src/megatron/bridge/perf_recipes/"
+                            "llama3.py:llama3_70b_pretrain_64gpu_gb200_aware_config")
+                            .tree.json()["training"];
+  EXPECT_EQ(training["exp_avg_dtype"], "bf16");
+  EXPECT_FALSE(training.contains("use_precision_aware_optimizer"));
+}
+
 // quantize_weight() in transformer_engine/pytorch/module/base.py makes nothing of a parameter that
 // is in 8 bits, and is not called in 16.
 TEST_F(RecipeFiles, QuantizeWeightsAgainWhereTheyAreKeptInSixteenBits) {
@@ -214,6 +235,7 @@ TEST_F(RecipeFiles, OfWhichOneMustBeNamed) {
               HasSubstr("llama3_70b_pretrain_64gpu_gb200_bf16_config, "
                         "llama3_70b_pretrain_64gpu_vr200_fp8mx_config, "
                         "llama3_70b_pretrain_64gpu_gb200_optimizer_config, "
+                        "llama3_70b_pretrain_64gpu_gb200_aware_config, "
                         "llama3_70b_pretrain_64gpu_gb200_fp8mx_config, "
                         "llama3_70b_pretrain_64gpu_gb200_fp8mx_param_config, "
                         "llama3_70b_pretrain_64gpu_gb200_experts_config"));
