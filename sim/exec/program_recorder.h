@@ -155,6 +155,7 @@ class ProgramRecorder {
   void forward_started();
   void find_device();
   void phase_changed();
+  void change_step(void (PhaseLog::*change)(const Boundary&));
   Rank rank_in(const std::vector<estimator::CommunicatorRecord>& communicators) const;
   bool took_last_step() const;  ///< of --steps; the mutex is held
   // The mutex is held by the callers of these.

@@ -99,21 +99,17 @@ void ProgramRecorder::code_compiled() {
 }
 
 /// Of an optimizer inside another, its closure is the outer one's business.
-void ProgramRecorder::closure_started() {
+void ProgramRecorder::change_step(void (PhaseLog::*change)(const Boundary&)) {
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
   if (!is_of_step()) return;
-  phases_.closure_started(here);
+  (phases_.*change)(here);
   phase_changed();
 }
 
-void ProgramRecorder::closure_finished() {
-  const Boundary here = boundary();
-  const std::lock_guard lock(mutex_);
-  if (!is_of_step()) return;
-  phases_.closure_finished(here);
-  phase_changed();
-}
+void ProgramRecorder::closure_started() { change_step(&PhaseLog::closure_started); }
+
+void ProgramRecorder::closure_finished() { change_step(&PhaseLog::closure_finished); }
 
 void ProgramRecorder::step_finished() {
   {
