@@ -16,12 +16,6 @@ namespace estimator {
 inline constexpr int64_t kNoMicroBatch = -1;
 inline constexpr int64_t kNoChunk = -1;
 
-/// Names of ranges (models/shard/kernel_scope.h): one that stands for an operator which the
-/// framework's host dispatches, and the rank does not run; and one in which it dispatches each
-/// operator twice.
-inline constexpr const char* kHostDispatch = "host::dispatch";
-inline constexpr const char* kDispatchedAgain = "host::dispatched_again";
-
 /// What a lasting tensor is for. For example "optimizer" owns the moment of the parameter
 /// "layers.3.mlp.linear_fc1.weight".
 struct LastingMemory {
@@ -54,10 +48,6 @@ class Observer {
   /// stream where this thread is waits for such a point.
   virtual int64_t record_point() = 0;
   virtual void wait_for_point(int64_t point) = 0;
-
-  /// Python of the framework begins a part of its work, which has the name that profilers see. The
-  /// operators and kernels in it are told apart from it.
-  virtual void begin_range(const std::string& name) = 0;
 
   /// A micro-batch's activations are held from the end of its forward to the end of its backward.
   virtual void forward_finished(int64_t micro_batch) = 0;

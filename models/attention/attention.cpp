@@ -9,7 +9,7 @@
 
 #include "estimator/plan/frameworks.h"
 #include "models/layers/sequence_mappings.h"
-#include "models/shard/kernel_scope.h"
+#include "models/shard/host_work.h"
 
 namespace models {
 namespace {

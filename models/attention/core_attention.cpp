@@ -19,7 +19,7 @@
 #include "models/attention/ring_attention.h"
 #include "models/layers/dropout.h"
 #include "models/layers/recompute.h"
-#include "models/shard/host_range.h"
+#include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
 
 namespace models {
@@ -118,9 +118,8 @@ CoreAttention::CoreAttention(const ShardContext& context,
              .dropout = context.plan.model.attention_dropout,
              .cudnn = kind_ == estimator::Attention::kFused,
              .writes_score_gradient = estimator::writes_score_gradient(context.plan)}),
-      observer_(context.observer),
-      range_(transformer_engine_ && kind_ == estimator::Attention::kFused ? "FusedAttnFunc"
-                                                                          : nullptr),
+      python_(kind_ == estimator::Attention::kFused ? context.python_of_engine("FusedAttnFunc")
+                                                    : nullptr),
       window_(std::move(window)),
       across_context_(make_across_context(context, call_)) {
   if (kind_ == estimator::Attention::kUnfused) softmax_.emplace(context, chunk);
@@ -132,7 +131,7 @@ at::Tensor CoreAttention::forward(const at::Tensor& query,
   if (across_context_) return across_context(query, key, value);
   if (kind_ == estimator::Attention::kUnfused) return unfused(query, key, value);
   if (window_) return in_window(query, key, value);
-  return in_range(observer_, range_, [&] { return by_kernel(query, key, value); });
+  return as_python(python_, [&] { return by_kernel(query, key, value); });
 }
 
 at::Tensor CoreAttention::by_kernel(const at::Tensor& query,

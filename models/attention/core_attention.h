@@ -62,8 +62,7 @@ class CoreAttention {
   std::shared_ptr<FrameworkBuffers> buffers_;
   bool transformer_engine_;
   AttentionCall call_;
-  Observer& observer_;
-  const char* range_;                         ///< of Python, for host_range.h
+  const char* python_;                        ///< for host_work.h
   std::shared_ptr<const WindowMask> window_;  ///< null for attention to the whole sequence
   AttentionAcrossRanks across_context_;       ///< null if one rank has the whole sequence
   std::optional<CausalSoftmax> softmax_;      ///< unfused only

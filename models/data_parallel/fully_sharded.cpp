@@ -11,6 +11,7 @@
 
 #include <utility>
 
+#include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/unbacked_tensor.h"
 
@@ -241,7 +242,7 @@ at::Tensor FullySharded::run(int64_t number, const at::Tensor& input, const Body
   start_gathering(unit);
   finish_gathering(unit, /*in_forward=*/true);
   for (const std::size_t ahead : unit.ahead_in_forward) start_gathering(units_[ahead]);
-  observer().begin_range("FSDP::pre_forward");
+  begin_python("FSDP::pre_forward");
   // Where the first unit is the last one, too, its backward is over at the end: finish_backward().
   const bool ends_here = input.requires_grad() && !(is_loop_ && position == last_unit_);
   ++running_;
@@ -274,7 +275,7 @@ void FullySharded::before_backward(std::size_t number) {
   std::vector<std::size_t> ahead = unit.ahead_in_backward;
   if (ahead.empty() && position > 0) ahead = {forward_order_.at(position - 1)};
   for (const std::size_t other : ahead) start_gathering(units_.at(other));
-  observer().begin_range("FSDP::pre_backward");
+  begin_python("FSDP::pre_backward");
 }
 
 void FullySharded::keep_whole_gradients(Unit& unit) {

@@ -14,8 +14,8 @@
 
 #include "models/experts/token_permutation.h"
 #include "models/layers/sequence_mappings.h"
+#include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
-#include "models/shard/kernel_scope.h"
 
 namespace models {
 namespace {
@@ -117,9 +117,8 @@ AllToAllDispatcher::AllToAllDispatcher(ShardContext& context)
   make_tables(routing_.chosen, routing_.permuted, places);
 }
 
-void AllToAllDispatcher::begin_python(const std::string& method) const {
-  if (!context_.transformer_engine()) return;
-  context_.observer.begin_range("MoEAlltoAllTokenDispatcher." + method);
+void AllToAllDispatcher::begin_method(const std::string& method) const {
+  if (context_.transformer_engine()) begin_python("MoEAlltoAllTokenDispatcher." + method);
 }
 
 /// How many tokens go where is in the mock routing; a real run reads it from the device.
@@ -150,7 +149,7 @@ DispatchedTokens AllToAllDispatcher::prepare(const at::Tensor& tokens,
                                              const RouterOutput& routed,
                                              LastTokens& last) const {
   const ModuleScope scope(context_.observer, "preprocess");
-  begin_python("dispatch_preprocess");
+  begin_method("dispatch_preprocess");
   last.weights = routed.weights;
   last.map = routed.map;
   exchange_counts(routed.map);
@@ -165,7 +164,7 @@ DispatchedTokens AllToAllDispatcher::prepare(const at::Tensor& tokens,
 
 DispatchedTokens AllToAllDispatcher::dispatch(DispatchedTokens prepared, LastTokens&) const {
   const ModuleScope scope(context_.observer, "dispatch");
-  begin_python("token_dispatch");
+  begin_method("token_dispatch");
   const at::Tensor arrived = all_to_all(prepared.rows, arriving_.splits);
   const at::Tensor arrived_weights = all_to_all(prepared.weights, arriving_.splits);
   return {.rows = by_expert(arrived),
@@ -177,7 +176,7 @@ DispatchedTokens AllToAllDispatcher::dispatch(DispatchedTokens prepared, LastTok
 at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs,
                                        const DispatchedTokens& dispatched) const {
   const ModuleScope scope(context_.observer, "combine");
-  begin_python("token_combine");
+  begin_method("token_combine");
   at::Tensor rows =
       sort_chunks(outputs,
                   {.order = order_of_arriving(context_.plan, arriving_.from_ranks).reversed(),

@@ -30,8 +30,8 @@ class AllToAllDispatcher : public TokenDispatcher {
   at::Tensor combine(const at::Tensor& rows, const DispatchedTokens& dispatched) const override;
 
  private:
-  /// Tells the observer that Python of this method of Megatron-LM's begins, for host_range.h.
-  void begin_python(const std::string& method) const;
+  /// Python of this method of Megatron-LM's dispatcher begins: host_work.h.
+  void begin_method(const std::string& method) const;
   void exchange_counts(const at::Tensor& map) const;
   /// The rows that arrived, sorted by expert.
   at::Tensor by_expert(const at::Tensor& arrived) const;

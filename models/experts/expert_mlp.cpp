@@ -7,7 +7,7 @@
 #include "models/experts/expert_padding.h"
 #include "models/layers/activation.h"
 #include "models/layers/recompute.h"
-#include "models/shard/host_range.h"
+#include "models/shard/host_work.h"
 
 namespace models {
 
@@ -52,11 +52,6 @@ std::vector<Span> spans_of(const estimator::Plan& plan) {
   std::vector<Span> spans;
   for (int64_t expert = 0; expert < plan.experts_of_rank(); ++expert) spans.push_back({expert, 1});
   return spans;
-}
-
-/// Python's range of a module of Megatron-LM that is measured with TransformerEngine's.
-const char* range_of(const ShardContext& context, const char* module) {
-  return context.transformer_engine() ? module : nullptr;
 }
 
 }  // namespace
@@ -111,7 +106,7 @@ at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
     const Layers& all = experts_.front();
     const at::Tensor rows = with_rows(dispatched.rows, rows_of, all.rows_of);
     const at::Tensor weights = with_rows(dispatched.weights, rows_of, all.rows_of);
-    return in_range(context_.observer, range_of(context_, "TEGroupedMLP"), [&] {
+    return as_python(context_.python_of_engine("TEGroupedMLP"), [&] {
       return with_rows(run_together(all, rows, weights), all.rows_of, rows_of);
     });
   }
@@ -158,7 +153,7 @@ DispatchedTokens ExpertMlp::prepare(const at::Tensor& tokens, at::Tensor& shared
     return outputs;
   };
   RouterOutput routed;
-  in_range(context_.observer, range_of(context_, "TopKRouter"), [&] {
+  as_python(context_.python_of_engine("TopKRouter"), [&] {
     routed = router_.forward(tokens, dispatcher_->chosen());
     return routed.weights;
   });
@@ -173,8 +168,7 @@ DispatchedTokens ExpertMlp::prepare(const at::Tensor& tokens, at::Tensor& shared
 
 at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
   const ModuleScope scope(context_.observer, "mlp");
-  return in_range(
-      context_.observer, range_of(context_, "MoELayer"), [&] { return with_experts(input); });
+  return as_python(context_.python_of_engine("MoELayer"), [&] { return with_experts(input); });
 }
 
 at::Tensor ExpertMlp::with_experts(const at::Tensor& input) const {

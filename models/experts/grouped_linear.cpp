@@ -6,7 +6,7 @@
 
 #include "models/experts/grouped_linear_call.h"
 #include "models/shard/eight_bit_parameter.h"
-#include "models/shard/host_range.h"
+#include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
 #include "models/shard/products.h"
@@ -100,9 +100,9 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
 };
 
 /// Functions of transformer_engine/pytorch/module.
-const char* range_of(const ShardContext& context) {
-  if (!context.transformer_engine()) return nullptr;
-  return context.plan.training.moe_grouped_gemm ? "_GroupedLinear" : "_Linear";
+const char* python_of(const ShardContext& context) {
+  const bool is_grouped = context.plan.training.moe_grouped_gemm;
+  return context.python_of_engine(is_grouped ? "_GroupedLinear" : "_Linear");
 }
 
 }  // namespace
@@ -143,8 +143,7 @@ GroupedLinear::GroupedLinear(ShardContext& context,
       .buffers = context.buffers,
       .plan = &context.plan,
       .eight_bits = make_eight_bit_experts(context, spec),
-      .observer = context.observer,
-      .range = range_of(context)});
+      .python = python_of(context)});
 }
 
 at::Tensor GroupedLinear::forward(const at::Tensor& input,
@@ -152,7 +151,7 @@ at::Tensor GroupedLinear::forward(const at::Tensor& input,
   std::vector<at::Tensor> weights;
   for (const Parameter* weight : call_->weights) weights.push_back(weight->value);
   const KeptGroupedCall kept_call{.call = call_, .rows_of = rows_of};
-  return in_range(call_->observer, call_->range, [&] {
+  return as_python(call_->python, [&] {
     return call_->eight_bits
                ? eight_bit_grouped_linear(input, weights, kept_call)
                : GroupedLinearFunction::apply(input, at::TensorList(weights), kept_call);

@@ -26,8 +26,7 @@ struct GroupedLinearCall {
   std::shared_ptr<FrameworkBuffers> buffers;
   const estimator::Plan* plan;
   std::shared_ptr<EightBitExperts> eight_bits;  ///< null if products are not in 8 bits
-  Observer& observer;
-  const char* range;  ///< of Python, for host_range.h
+  const char* python;                           ///< for host_work.h
 };
 
 struct KeptGroupedCall {

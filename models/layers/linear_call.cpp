@@ -33,7 +33,7 @@ at::Tensor all_reduced(const LinearCall& call, const at::Tensor& partial) {
 }
 
 /// Functions of transformer_engine/pytorch/module.
-const char* range_of(bool transformer_engine, const LinearSpec& spec) {
+const char* python_of(bool transformer_engine, const LinearSpec& spec) {
   if (!transformer_engine) return nullptr;
   return spec.after_norm ? "_LayerNormLinear" : "_Linear";
 }
@@ -76,8 +76,7 @@ LinearCall::LinearCall(const ShardContext& context,
       eight_bits(make_eight_bit_layer(context, spec, row_parallel)),
       plan(&context.plan),
       modules(context.modules),
-      observer(context.observer),
-      range(range_of(transformer_engine, spec)) {}
+      python(python_of(transformer_engine, spec)) {}
 
 at::Tensor gradient_stand_in(const LinearCall& call) {
   const c10::NoGradGuard no_grad;

@@ -63,8 +63,7 @@ struct LinearCall {
   std::shared_ptr<EightBitLayer> eight_bits;   ///< null if products are not in 8 bits
   const estimator::Plan* plan;
   ModuleRunner* modules;
-  Observer& observer;
-  const char* range;  ///< of Python, for host_range.h
+  const char* python;  ///< for host_work.h
 };
 
 using CallPointer = std::shared_ptr<const LinearCall>;

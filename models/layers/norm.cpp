@@ -8,8 +8,7 @@
 
 #include <optional>
 
-#include "models/shard/host_range.h"
-#include "models/shard/kernel_scope.h"
+#include "models/shard/host_work.h"
 
 namespace models {
 namespace {
@@ -83,8 +82,7 @@ Norm::Norm(ShardContext& context,
       weight_in_fp32_(context.plan.model.norm_weight_in_fp32),
       fused_(context.plan.training.rms_norm_fusion && !of_operators_),
       modules_(context.modules),
-      observer_(context.observer),
-      range_(context.transformer_engine() ? kTransformerEngineNorm : nullptr) {
+      python_(context.python_of_engine(kTransformerEngineNorm)) {
   if (!context.plan.model.norms_have_weights()) return;
   const std::vector<int64_t> shape = {of_rows.width};
   const bool partial = of_rows.is_partial;
@@ -104,7 +102,7 @@ Norm::Norm(ShardContext& context,
 
 at::Tensor Norm::forward(const at::Tensor& input) const {
   const auto computed = [this](const at::Tensor& in) {
-    return in_range(observer_, range_, [&] { return compute(in); });
+    return as_python(python_, [&] { return compute(in); });
   };
   if (weight_ == nullptr) return computed(input);
   ParameterList parameters = {weight_};

@@ -23,7 +23,7 @@ class Norm {
                        int64_t width);
   at::Tensor forward(const at::Tensor& input) const;
   /// It is part of the linear layer behind it, and no module by itself.
-  void belongs_to_linear() { range_ = nullptr; }
+  void belongs_to_linear() { python_ = nullptr; }
 
  private:
   at::Tensor compute(const at::Tensor& input) const;
@@ -46,8 +46,7 @@ class Norm {
   bool weight_in_fp32_;
   bool fused_;
   ModuleRunner* modules_;
-  Observer& observer_;
-  const char* range_;  ///< of Python, for host_range.h
+  const char* python_;  ///< for host_work.h
 };
 
 }  // namespace models

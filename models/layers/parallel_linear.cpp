@@ -11,9 +11,8 @@
 #include "models/layers/linear_call.h"
 #include "models/layers/sequence_mappings.h"
 #include "models/shard/eight_bit_parameter.h"
-#include "models/shard/host_range.h"
+#include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
-#include "models/shard/kernel_scope.h"
 #include "models/shard/products.h"
 
 namespace models {
@@ -240,7 +239,7 @@ ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
 
 at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
   return as_module(call_, bias_, input, [this](const at::Tensor& in) {
-    return in_range(call_->observer, call_->range, [&] { return compute(in); });
+    return as_python(call_->python, [&] { return compute(in); });
   });
 }
 
@@ -293,7 +292,7 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
 
 at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
   return as_module(call_, bias_, input, [this](const at::Tensor& in) {
-    return in_range(call_->observer, call_->range, [&] { return compute(in); });
+    return as_python(call_->python, [&] { return compute(in); });
   });
 }
 

@@ -9,7 +9,7 @@
 #include "models/layers/mlp.h"
 #include "models/layers/recompute.h"
 #include "models/layers/sequence_mappings.h"
-#include "models/shard/host_range.h"
+#include "models/shard/host_work.h"
 
 namespace models {
 namespace {
@@ -197,8 +197,7 @@ at::Tensor TransformerLayer::forward(const at::Tensor& input, const UnitRunner& 
 }
 
 at::Tensor TransformerLayer::compute(const at::Tensor& input) const {
-  const char* const range = context_.transformer_engine() ? "TransformerLayer" : nullptr;
-  return in_range(context_.observer, range, [&] {
+  return as_python(context_.python_of_engine("TransformerLayer"), [&] {
     return context_.plan.model.parallel_residual ? in_parallel(input) : in_turn(input);
   });
 }

@@ -3,7 +3,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
-#include "models/shard/kernel_scope.h"
+#include "models/shard/host_work.h"
 
 namespace models {
 namespace {

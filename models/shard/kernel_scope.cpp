@@ -16,13 +16,6 @@ void KernelScope::moves(at::TensorList reads, at::TensorList writes) {
   watch_.setOutputs(std::vector<c10::IValue>{reads.vec(), writes.vec()});
 }
 
-void dispatch_on_host(int operators) {
-  for (int i = 0; i < operators; ++i) {
-    at::RecordFunction watch(at::RecordScope::USER_SCOPE);
-    if (watch.isActive()) watch.before(estimator::kHostDispatch);
-  }
-}
-
 void fill_outputs(std::initializer_list<at::IntArrayRef> shapes, const at::TensorOptions& options) {
   const at::Context& context = at::globalContext();
   if (!context.deterministicAlgorithms() || !context.deterministicFillUninitializedMemory()) return;

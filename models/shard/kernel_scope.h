@@ -10,8 +10,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>
 
-#include "estimator/profile/run_observer.h"
-
 namespace models {
 
 /// Scopes nest; the outermost one is recorded. A scope that never tells what it moves is not
@@ -38,22 +36,6 @@ auto as_kernel(const char* name, at::TensorList reads, const Run& run) {
   kernel.moves(reads, written);
   return written;
 }
-
-/// The framework's host dispatches so many operators and nodes here besides those that the shard
-/// runs, as Python does that calls each operator of a DTensor again for this rank's part of it.
-void dispatch_on_host(int operators);
-
-/// Python carries out each operator in the scope, and dispatches it again, as a TorchDispatchMode
-/// does. Ends on the thread where it began.
-class DispatchedAgain {
- public:
-  DispatchedAgain() {
-    if (watch_.isActive()) watch_.before(estimator::kDispatchedAgain);
-  }
-
- private:
-  at::RecordFunction watch_{at::RecordScope::USER_SCOPE};
-};
 
 /// PyTorch's deterministic algorithms fill tensors made by at::empty. Some kernels of frameworks
 /// write into such a tensor, while the operator that stands for the kernel here makes its output

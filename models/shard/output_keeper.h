@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "models/shard/kernel_scope.h"
+#include "models/shard/host_work.h"
 
 namespace models {
 

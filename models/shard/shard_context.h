@@ -57,6 +57,11 @@ struct ShardContext {
     return framework().transformer_engine &&
            plan.training.transformer_impl == estimator::TransformerImpl::kTransformerEngine;
   }
+  /// Python of TransformerEngine's modules, or of Megatron-LM's that were measured with them; null
+  /// where a plan has not got them.
+  const char* python_of_engine(const char* function) const {
+    return transformer_engine() ? function : nullptr;
+  }
   TunedKernels tuned_kernels() const {
     return {.of_triton = transformer_engine(),
             .cleared_bytes = framework().compiled_functions ? inductor_cleared_bytes(plan) : 0};

@@ -144,8 +144,6 @@ int64_t Recorder::record_point() { return tracker_->record_point(); }
 
 void Recorder::wait_for_point(int64_t point) { tracker_->wait_for_point(point); }
 
-void Recorder::begin_range(const std::string& name) { tracker_->begin_range(name); }
-
 int64_t Recorder::end_of_last_call(estimator::GroupKind group) const {
   return tracker_->end_of_last_call(group);
 }

@@ -83,7 +83,6 @@ class Recorder final : public estimator::Observer {
   void leave_stream() override;
   int64_t record_point() override;
   void wait_for_point(int64_t point) override;
-  void begin_range(const std::string& name) override;
   void forward_finished(int64_t micro_batch) override;
   void backward_finished(int64_t micro_batch) override;
   void memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory) override;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "estimator/profile/host_range.h"
 #include "sim/tracking/operator_key.h"
 #include "sim/tracking/tensors_in.h"
 
@@ -25,9 +26,12 @@ bool is_kernel_scope(const at::RecordFunction& function) {
   return function.scope() == at::RecordScope::USER_SCOPE;
 }
 
-/// Likewise of a range that tells what the framework's host does.
-bool is_host_range(const at::RecordFunction& function, std::string_view name) {
-  return is_kernel_scope(function) && function.name() == name;
+/// Of a range that tells what the framework's host does, which is no operator.
+std::optional<std::string> host_range(const at::RecordFunction& function) {
+  if (!is_kernel_scope(function)) return std::nullopt;
+  const std::string_view name = function.name();
+  if (name.substr(0, estimator::kHostRange.size()) != estimator::kHostRange) return std::nullopt;
+  return std::string(name.substr(estimator::kHostRange.size()));
 }
 
 /// What these make and still hold at their end is for backward.
@@ -153,7 +157,7 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
   if (!follows_operators()) return;
   ThreadPlaces& thread = this_thread();
-  if (host_range_started(function, thread)) return;
+  if (const auto range = host_range(function)) return host_range_started(*range, thread);
   if (is_main(thread)) after_backward_.operator_starts(at::sequence_number::peek());
   const OperatorTraits* const own = traits(function);
   if (own == nullptr) return;
@@ -178,22 +182,23 @@ void RunTracker::operator_started(const at::RecordFunction& function) {
   }
 }
 
-bool RunTracker::host_range_started(const at::RecordFunction& function, ThreadPlaces& thread) {
-  if (is_host_range(function, estimator::kDispatchedAgain)) return ++thread.dispatches_again > 0;
-  if (!is_host_range(function, estimator::kHostDispatch)) return false;
-  if (recording_) ++thread.begun.operators;
-  return true;
-}
-
-bool RunTracker::host_range_finished(const at::RecordFunction& function, ThreadPlaces& thread) {
-  if (is_host_range(function, estimator::kDispatchedAgain)) return thread.dispatches_again-- > 0;
-  return is_host_range(function, estimator::kHostDispatch);
+void RunTracker::host_range_started(const std::string& name, ThreadPlaces& thread) {
+  if (name == estimator::kDispatchedAgain) {
+    ++thread.dispatches_again;
+  } else if (recording_ && name == estimator::kDispatch) {
+    ++thread.begun.operators;
+  } else if (recording_) {
+    thread.begun.ranges.push_back(name);
+  }
 }
 
 void RunTracker::operator_finished(const at::RecordFunction& function) {
   const std::lock_guard lock(mutex_);
   ThreadPlaces& thread = this_thread();
-  if (host_range_finished(function, thread)) return;
+  if (const auto range = host_range(function)) {
+    if (range == estimator::kDispatchedAgain) --thread.dispatches_again;
+    return;
+  }
   if (thread.operators.empty() || traits(function) == nullptr) return;
   if (options_.attribute_memory && !is_kernel_scope(function)) saw_results(function);
   const bool is_counted = recording_ && count_if_work(thread.operators.top(), function);
@@ -312,11 +317,6 @@ int64_t RunTracker::record_point() {
   const std::lock_guard lock(mutex_);
   const Place place = place_of(this_thread());
   return recording_ ? order_.record(place.stream, place) : OrderLog::kNoRecord;
-}
-
-void RunTracker::begin_range(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  if (recording_) this_thread().begun.ranges.push_back(name);
 }
 
 void RunTracker::wait_for_point(int64_t point) {

@@ -130,7 +130,6 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   void enter_stream(int64_t stream);
   int64_t record_point();
   void wait_for_point(int64_t point);
-  void begin_range(const std::string& name);
   int64_t end_of_last_call(estimator::GroupKind group) const;
   void tensor_communicated(const at::Tensor& tensor);
   void memory_lasts(const at::Tensor& tensor, const estimator::LastingMemory& memory);
@@ -203,9 +202,7 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   ModuleKind kind_of(const Place& place) const;
   /// Null for a range that was named for profilers, which is no operator itself.
   const OperatorTraits* traits(const at::RecordFunction& function);
-  /// What the shard tells of its framework's host is no operator; whether it was that.
-  bool host_range_started(const at::RecordFunction& function, ThreadPlaces& thread);
-  bool host_range_finished(const at::RecordFunction& function, ThreadPlaces& thread);
+  void host_range_started(const std::string& name, ThreadPlaces& thread);
   bool count_if_work(OperatorFrame& frame, const at::RecordFunction& function);
   void saw_written(c10::ArrayRef<c10::IValue> inputs, const OperatorTraits& op);
   void saw_results(const at::RecordFunction& function);

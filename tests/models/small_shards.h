@@ -25,7 +25,6 @@ class SilentObserver final : public Observer {
   void leave_stream() override {}
   int64_t record_point() override { return -1; }
   void wait_for_point(int64_t) override {}
-  void begin_range(const std::string&) override {}
   void forward_finished(int64_t) override {}
   void backward_finished(int64_t) override {}
   void memory_lasts(const at::Tensor&, const LastingMemory&) override {}
