@@ -142,7 +142,7 @@ int64_t hybrid_ep_bytes(const ExpertDispatch& call) {
   const int64_t of_all =
       call.tokens * call.place.ranks * (token + near_experts * kFloatBytes + scales);
   if (domains == 1) return of_all;
-  const int64_t sent = call.tokens * (token + call.experts * kFloatBytes + scales);
+  const int64_t sent = call.tokens * (token + call.draw.experts * kFloatBytes + scales);
   const int64_t of_other_domain = 3 * (token + near_experts * kFloatBytes) + scales;
   return of_all + sent + call.tokens * (domains - 1) * of_other_domain;
 }
@@ -157,13 +157,12 @@ int64_t usual_multiprocessors(const ExpertDispatch& call) {
 }  // namespace
 
 double ExpertDispatch::received_tokens() const {
-  return static_cast<double>(tokens * place.ranks) *
-         chance_of_any(experts, experts_of_rank(), topk);
+  return static_cast<double>(tokens * place.ranks) * chance_of_any(draw, experts_of_rank());
 }
 
 double ExpertDispatch::tokens_to_domains() const {
   const int64_t near = experts_of_rank() * place.ranks_per_domain;
-  return static_cast<double>(tokens * place.domains()) * chance_of_any(experts, near, topk);
+  return static_cast<double>(tokens * place.domains()) * chance_of_any(draw, near);
 }
 
 bool dispatches_experts(const Plan& plan) {
@@ -179,8 +178,7 @@ ExpertDispatch expert_dispatch(const Plan& plan,
                       .place = place(layout.group(GroupKind::kExpertModel, 0), fabric),
                       .tokens = plan.local_sequence() * t.micro_batch_size,
                       .hidden_size = plan.model.hidden_size,
-                      .experts = plan.model.num_experts,
-                      .topk = plan.model.moe_router_topk};
+                      .draw = draw_of(plan.model)};
   call.multiprocessors = t.moe_flex_dispatcher_num_sms.value_or(usual_multiprocessors(call));
   return call;
 }

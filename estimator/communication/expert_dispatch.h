@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "estimator/communication/fabric.h"
+#include "estimator/plan/drawn_experts.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/plan/plan.h"
 
@@ -18,11 +19,10 @@ struct ExpertDispatch {
   GroupPlacement place;
   int64_t tokens = 0;  ///< of a micro-batch on a rank
   int64_t hidden_size = 0;
-  int64_t experts = 0;
-  int64_t topk = 1;
+  ExpertDraw draw;
   int64_t multiprocessors = 0;  ///< of a call
 
-  int64_t experts_of_rank() const { return experts / place.ranks; }
+  int64_t experts_of_rank() const { return draw.experts / place.ranks; }
   /// Tokens that a rank receives, each once; in the mean.
   double received_tokens() const;
   /// Tokens that it sends to domains, its own among them.

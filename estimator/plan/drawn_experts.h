@@ -2,23 +2,27 @@
 // the kernels of Megatron-LM's dispatcher flex that send tokens to them.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
+
+#include "estimator/plan/model_config.h"
 
 namespace estimator {
 
 /// What the shard records a dispatch and a combine as.
 inline constexpr std::string_view kDispatchKernel = "ep::dispatch", kCombineKernel = "ep::combine";
 
-/// The chance that one of `topk` of `experts`, drawn without putting back, is one of `chosen` ones.
-inline double chance_of_any(int64_t experts, int64_t chosen, int64_t topk) {
-  double none = 1;
-  for (int64_t i = 0; i < topk; ++i) {
-    none *=
-        std::max(0.0, static_cast<double>(experts - chosen - i)) / static_cast<double>(experts - i);
-  }
-  return 1 - none;
-}
+/// The experts of a token.
+struct ExpertDraw {
+  int64_t experts = 0;
+  int64_t topk = 1;
+  int64_t groups = 0;      ///< of experts that follow each other; 0: there are none
+  int64_t group_topk = 0;  ///< groups of which all experts of a token are
+};
+ExpertDraw draw_of(const ModelConfig& model);
+
+/// The chance that one of a token's experts is one of `run` experts that follow each other, and
+/// begin where a group or a part of one does.
+double chance_of_any(const ExpertDraw& draw, int64_t run);
 
 }  // namespace estimator

@@ -16,6 +16,7 @@
 #include "models/layers/sequence_mappings.h"
 #include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
+#include "models/shard/kernel_scope.h"
 
 namespace models {
 namespace {
@@ -68,13 +69,22 @@ struct SortChunks : torch::autograd::Function<SortChunks> {
     bool has_experts_to_sort = true;  // several experts of its own
     std::string tuned;                // the name of the call, "" of one that is part of another
     std::shared_ptr<FrameworkBuffers> buffers;
+
+    /// The operators that sort padded experts are recorded themselves.
+    at::Tensor sorted(const at::Tensor& rows, const ChunkOrder& to) const {
+      if (!to.always_copies) return transpose_chunks(rows, to);
+      KernelScope kernel("te::moe_sort_chunks");
+      at::Tensor result = transpose_chunks(rows, to);
+      if (!tuned.empty()) kernel.moves(rows, result);
+      return result;
+    }
   };
 
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& rows,
                             const Options& options) {
     keep(context, options);
-    at::Tensor sorted = transpose_chunks(rows, options.order);
+    at::Tensor sorted = options.sorted(rows, options.order);
     if (options.tuned.empty()) return sorted;
     context->save_for_backward({at::empty({rows.size(0)}, rows.options().dtype(at::kInt))});
     options.buffers->tune_at_first_call(options.tuned, rows.device());
@@ -82,8 +92,8 @@ struct SortChunks : torch::autograd::Function<SortChunks> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const ChunkOrder& order = kept<Options>(context).order;
-    return {transpose_chunks(gradients[0].contiguous(), order.reversed()), at::Tensor()};
+    const Options& options = kept<Options>(context);
+    return {options.sorted(gradients[0].contiguous(), options.order.reversed()), at::Tensor()};
   }
 };
 

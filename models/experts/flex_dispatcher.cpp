@@ -32,45 +32,47 @@ at::Tensor written_by(std::string_view kernel,
   return as_kernel(kernel.data(), read, [&] { return at::empty({rows, columns}, read.options()); });
 }
 
-/// HybridEP sorts rows by expert in a kernel after its dispatch, or sums them before its combine.
-void record_sorting(const char* kernel, const at::Tensor& rows, bool is_hybrid) {
-  if (!is_hybrid) return;
+/// HybridEP sorts the tokens that arrived by expert in a kernel after its dispatch, which makes
+/// `rows` of them, or sums these before its combine. With `arrived` 0 it is DeepEP, which does not.
+void record_sorting(const char* kernel, const at::Tensor& rows, int64_t arrived) {
+  if (arrived == 0) return;
   KernelScope scope(kernel);
-  scope.moves(rows, rows);
+  scope.moves(rows.narrow(0, 0, arrived), rows);
 }
 
 /// Rows [rows, h] of tokens [tokens, h], and their weights; both libraries send them in one call.
-/// With `weights_of_row` 0 a row has one weight. Backward is a combine.
+/// With `weights_of_row` 0 a row has one weight. Backward is a combine. `arrived`: as above.
 struct Dispatch : torch::autograd::Function<Dispatch> {
   static variable_list forward(AutogradContext* context,
                                const at::Tensor& tokens,
                                const at::Tensor& weights,
                                const at::Tensor& handle,
                                int64_t rows,
-                               int64_t weights_of_row) {
+                               int64_t weights_of_row,
+                               int64_t arrived) {
     context->save_for_backward({handle});
     context->saved_data["tokens"] = tokens.size(0);
     context->saved_data["weights"] = weights.size(1);
-    const bool is_hybrid = weights_of_row == 0;
-    context->saved_data["is_hybrid"] = is_hybrid;
+    context->saved_data["arrived"] = arrived;
     variable_list written = as_kernel(estimator::kDispatchKernel.data(), {tokens, weights}, [&] {
       return variable_list{at::empty({rows, tokens.size(1)}, tokens.options()),
-                           is_hybrid ? at::empty({rows}, weights.options())
-                                     : at::empty({rows, weights_of_row}, weights.options())};
+                           weights_of_row == 0
+                               ? at::empty({rows}, weights.options())
+                               : at::empty({rows, weights_of_row}, weights.options())};
     });
-    record_sorting("te::moe_permute", written[0], is_hybrid);
+    record_sorting("te::moe_permute", written[0], arrived);
     return written;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const int64_t tokens = context->saved_data["tokens"].toInt();
-    record_sorting("te::moe_unpermute", gradients[0], context->saved_data["is_hybrid"].toBool());
+    record_sorting("te::moe_unpermute", gradients[0], context->saved_data["arrived"].toInt());
     variable_list written = as_kernel(estimator::kCombineKernel.data(), gradients, [&] {
       return variable_list{
           at::empty({tokens, gradients[0].size(1)}, gradients[0].options()),
           at::empty({tokens, context->saved_data["weights"].toInt()}, gradients[1].options())};
     });
-    written.resize(5);  // none of handle and sizes
+    written.resize(6);  // none of handle and sizes
     return written;
   }
 };
@@ -81,11 +83,11 @@ struct Combine : torch::autograd::Function<Combine> {
                             const at::Tensor& rows,
                             const at::Tensor& handle,
                             int64_t tokens,
-                            bool is_hybrid) {
+                            int64_t arrived) {
     context->save_for_backward({handle});
     context->saved_data["rows"] = rows.size(0);
-    context->saved_data["is_hybrid"] = is_hybrid;
-    record_sorting("te::moe_unpermute", rows, is_hybrid);
+    context->saved_data["arrived"] = arrived;
+    record_sorting("te::moe_unpermute", rows, arrived);
     return written_by(estimator::kCombineKernel, rows, tokens, rows.size(1));
   }
 
@@ -93,7 +95,7 @@ struct Combine : torch::autograd::Function<Combine> {
     const int64_t rows = context->saved_data["rows"].toInt();
     const at::Tensor of_rows =
         written_by(estimator::kDispatchKernel, gradients[0], rows, gradients[0].size(1));
-    record_sorting("te::moe_permute", of_rows, context->saved_data["is_hybrid"].toBool());
+    record_sorting("te::moe_permute", of_rows, context->saved_data["arrived"].toInt());
     return {of_rows, at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -123,9 +125,8 @@ FlexDispatcher::FlexDispatcher(ShardContext& context)
       rows_(c10::sum_integers(rows_of_own_experts())) {
   const estimator::Plan& plan = context.plan;
   const int64_t ranks = plan.parallelism.expert, own = plan.experts_of_rank();
-  arriving_tokens_ = std::llround(
-      static_cast<double>(tokens_ * ranks) *
-      estimator::chance_of_any(plan.model.num_experts, own, plan.model.moe_router_topk));
+  arriving_tokens_ = std::llround(static_cast<double>(tokens_ * ranks) *
+                                  estimator::chance_of_any(estimator::draw_of(plan.model), own));
   // sparse_to_dense_map and local_expert_routing_map of HybridEP (executor.cu); is_token_in_rank,
   // send_head and where arrived tokens came from of DeepEP (legacy.py).
   constexpr int64_t kPlaceBytes = 4, kSourceBytes = 8;
@@ -165,7 +166,8 @@ DispatchedTokens FlexDispatcher::dispatch(DispatchedTokens prepared, LastTokens&
                                              prepared.weights.to(at::kFloat),
                                              handle_,
                                              is_hybrid_ ? rows_ : arriving_tokens_,
-                                             is_hybrid_ ? 0 : prepared.weights.size(1));
+                                             is_hybrid_ ? 0 : prepared.weights.size(1),
+                                             sorted_tokens());
   DispatchedTokens arrived{.rows = sent[0], .weights = sent[1], .row_map = {}, .held = {sent[0]}};
   if (!is_hybrid_) return permuted(std::move(arrived), last);
   arrived.weights = arrived.weights.unsqueeze(-1);
@@ -194,7 +196,7 @@ at::Tensor FlexDispatcher::collect(const at::Tensor& outputs,
 
 at::Tensor FlexDispatcher::send_back(const at::Tensor& rows) const {
   const ModuleScope scope(context_.observer, "combine");
-  return Combine::apply(rows, std::exchange(handle_, {}), tokens_, is_hybrid_);
+  return Combine::apply(rows, std::exchange(handle_, {}), tokens_, sorted_tokens());
 }
 
 at::Tensor FlexDispatcher::combine(const at::Tensor& rows, const DispatchedTokens&) const {

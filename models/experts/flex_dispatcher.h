@@ -12,6 +12,8 @@
 // how many tokens arrive is a mean. On others AllToAllDispatcher moves the same tokens.
 #pragma once
 
+#include <algorithm>
+
 #include "models/experts/all_to_all_dispatcher.h"
 
 namespace models {
@@ -34,6 +36,8 @@ class FlexDispatcher final : public AllToAllDispatcher {
   at::Tensor make_handle(const at::Tensor& tokens) const;
   void wait_for_counts(const at::Tensor& tokens) const;
   DispatchedTokens permuted(DispatchedTokens arrived, LastTokens& last) const;
+  /// The tokens that a library's kernels sort by expert: all that arrive, or with DeepEP none.
+  int64_t sorted_tokens() const { return is_hybrid_ ? std::min(arriving_tokens_, rows_) : 0; }
 
   bool is_hybrid_;
   int64_t tokens_, rows_, arriving_tokens_;

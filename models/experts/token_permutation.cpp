@@ -13,11 +13,11 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// TransformerEngine's moe_permute, and the backward of its moe_unpermute: each row is read once.
+/// TransformerEngine's moe_permute, and the backward of its moe_unpermute: each token is read once.
 at::Tensor permuted(const at::Tensor& tokens, const at::Tensor& order) {
   KernelScope kernel("te::moe_permute");
   at::Tensor rows = at::index_select(tokens, 0, order);
-  kernel.moves(rows, rows);
+  kernel.moves(tokens, rows);
   return rows;
 }
 

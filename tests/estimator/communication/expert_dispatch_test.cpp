@@ -14,8 +14,7 @@ ExpertDispatch dispatch_over(int64_t ranks, int64_t of_domain) {
           .place = {.ranks = ranks, .ranks_per_domain = of_domain},
           .tokens = 4096,
           .hidden_size = 7168,
-          .experts = 64,
-          .topk = 8,
+          .draw = {.experts = 64, .topk = 8},
           .multiprocessors = 16};
 }
 
@@ -32,7 +31,7 @@ Fabric dispatch_fabric(const char* gpu) {
 TEST(ExpertDispatch, SendsATokenOnceToEachRankThatHasOneOfItsExperts) {
   EXPECT_NEAR(dispatch_over(8, 8).received_tokens(), 4096 * 8 * (1 - 0.32093), 1);
   ExpertDispatch one = dispatch_over(8, 8);
-  one.topk = 1;
+  one.draw.topk = 1;
   EXPECT_NEAR(one.received_tokens(), 4096, 1e-6);
 }
 
@@ -40,6 +39,21 @@ TEST(ExpertDispatch, SendsATokenOnceToEachRankThatHasOneOfItsExperts) {
 TEST(ExpertDispatch, SendsATokenOnceToEachDomain) {
   EXPECT_NEAR(dispatch_over(16, 8).tokens_to_domains(), 4096 * 2 * (1 - 0.0023764), 1);
   EXPECT_NEAR(dispatch_over(8, 8).tokens_to_domains(), 4096, 1e-6);
+}
+
+// Of 4 of 8 groups a token has 8 of 32 experts. Half of the ranks, which have a group each, get it
+// if one of 8 experts is among these: C(24, 8) / C(32, 8) = 0.069922. Two groups are a domain's:
+// both are a token's with 3/14, and one of them with 8/14; C(16, 8) / C(32, 8) = 0.0012236.
+TEST(ExpertDispatch, SendsATokenToTheRanksOfItsGroups) {
+  ExpertDispatch call = dispatch_over(8, 2);
+  call.draw.groups = 8;
+  call.draw.group_topk = 4;
+  EXPECT_NEAR(call.received_tokens(), 4096 * 4 * (1 - 0.069922), 1);
+  EXPECT_NEAR(call.tokens_to_domains(),
+              4096 * 4 * (3.0 / 14 * (1 - 0.0012236) + 8.0 / 14 * (1 - 0.069922)),
+              1);
+  call.place.ranks = 16;  // of four experts, half of a group: C(28, 8) / C(32, 8) = 0.29549
+  EXPECT_NEAR(call.received_tokens(), 4096 * 8 * (1 - 0.29549), 1);
 }
 
 TEST(ExpertDispatch, TakesThePublishedTimes) {
