@@ -34,8 +34,10 @@ const std::vector<FieldWord>& field_words() {
 
 const FieldWord* find_field_word(std::string_view typed) {
   const std::string word = as_word(typed);
+  const bool is_flag = typed.substr(0, 2) == "--";
   for (const FieldWord& row : field_words()) {
-    if (matches_any_glob(word, row.words)) return &row;
+    const bool are_ends_of_names = row.words.front().front() == '*';
+    if (!(is_flag && are_ends_of_names) && matches_any_glob(word, row.words)) return &row;
   }
   return nullptr;
 }

@@ -25,7 +25,8 @@ void visit_fields(Visitor& visit, FieldWord& word) {
 const std::vector<FieldWord>& field_words();
 
 /// The row for a flag, key, value or name as people type it, or null when there is none.
-/// "--FP8_format" is looked up as "fp8-format", "Qwen/Qwen3-8B" as "qwen3-8b".
+/// "--FP8_format" is looked up as "fp8-format", "Qwen/Qwen3-8B" as "qwen3-8b". Words that tell how
+/// names end are not looked for in flags.
 const FieldWord* find_field_word(std::string_view typed);
 
 }  // namespace estimator

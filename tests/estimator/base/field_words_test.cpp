@@ -25,6 +25,7 @@ TEST(FieldWords, AreFoundInEverySpelling) {
   EXPECT_EQ(find_field_word(""), nullptr);
   EXPECT_EQ(find_field_word("tp"), nullptr);
   EXPECT_EQ(find_field_word("lo"), nullptr);
+  EXPECT_EQ(find_field_word("--moe-router-padding-for-fp8"), nullptr);
 }
 
 TEST(FieldWords, MayBeginAndEndWithAnything) {
