@@ -40,6 +40,34 @@ void check_fsdp2(Rules& rules) {
           "use fewer data ranks, for example with a tensor size");
 }
 
+/// fully_shard() over data and context ranks, or DistributedDataParallel, which stands alone in
+/// parallelize_llama() (torchtitan/distributed/parallel_dims.py and
+/// torchtitan/models/llama3/infra/parallelize.py of v0.2.2).
+void check_torchtitan(Rules& rules) {
+  const ParallelConfig& p = rules.plan().parallelism;
+  const ModelConfig& model = rules.plan().model;
+  constexpr const char* kShard = "use --zero-stage 3 (--fsdp) or 2, which are its fully_shard()";
+  const auto require = [&](bool holds, const char* what) {
+    rules.require(holds,
+                  what,
+                  fmt::format("parallelism.zero_stage = {}, tensor = {}, pipeline = {}, context = "
+                              "{}, data = {}, training.framework = torchtitan",
+                              p.zero_stage,
+                              p.tensor,
+                              p.pipeline,
+                              p.context,
+                              p.data.value_or(1)),
+                  kShard);
+  };
+  const bool is_llama = !model.qk_layernorm && !model.multi_latent_attention;
+  const bool is_divided = p.tensor > 1 || p.pipeline > 1;
+  require(p.zero_stage != 1, "TorchTitan has no distributed optimizer, which is ZeRO stage 1");
+  require(p.zero_stage != 0 || p.context == 1,
+          "TorchTitan shards parameters wherever it has context ranks");
+  require(p.zero_stage != 0 || p.data.value_or(1) == 1 || !is_llama || !is_divided,
+          "TorchTitan has no DistributedDataParallel of a Llama beside tensor or pipeline ranks");
+}
+
 }  // namespace
 
 void check_sharding(Rules& rules) {
@@ -50,6 +78,7 @@ void check_sharding(Rules& rules) {
                 fmt::format("parallelism.zero_stage = {}", p.zero_stage),
                 "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2, or DeepSpeed's)");
   if (is_known && rules.plan().fully_sharded()) check_fsdp2(rules);
+  if (rules.plan().training.framework == Framework::kTorchtitan) check_torchtitan(rules);
   rules.require(!p.reshard_last_unit || (rules.plan().fully_sharded() && p.zero_stage == 3),
                 "the last unit of FSDP2 is there in ZeRO stage 3 alone",
                 fmt::format("parallelism.reshard_last_unit, parallelism.zero_stage = {}, "

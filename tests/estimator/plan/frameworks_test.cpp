@@ -199,7 +199,9 @@ TEST(TransformersFramework, LeavesTheKernelOfAttentionToPyTorch) {
 // megatron/training/arguments.py has the mask unless --no-create-attention-mask-in-dataloader.
 TEST(Frameworks, OfMegatronAloneHaveAMaskInEachMicroBatch) {
   for (const auto& [framework, name] : enum_names(Framework{})) {
-    const int stage = framework == Framework::kTransformers ? 0 : 1;  // DeepSpeed's needs one
+    const bool shards_none =
+        framework == Framework::kTransformers || framework == Framework::kTorchtitan;
+    const int stage = shards_none ? 0 : 1;  // DeepSpeed's needs one
     const Plan plan =
         small_plan({{"parallelism", {{"zero_stage", stage}}}, {"training", {{"framework", name}}}});
     EXPECT_EQ(plan.training.attention_mask_in_dataloader, framework == Framework::kMegatronLm);

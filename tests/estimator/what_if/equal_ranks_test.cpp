@@ -33,6 +33,7 @@ TEST(EqualRanks, OfTorchsPipelinesHaveAsManyMicroBatches) {
   const auto key = [](int64_t samples) {
     return rank_run_key(
         equal_plan({{"model", {{"tie_embeddings", false}}},
+                    {"parallelism", {{"zero_stage", 3}}},
                     {"training", {{"framework", "torchtitan"}, {"global_batch_size", samples}}}}),
         0);
   };

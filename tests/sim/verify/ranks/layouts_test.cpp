@@ -313,7 +313,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::PrintToStringParamName());
 
 constexpr const char* kOwnGradients =
-    R"({"parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2, "data": 2,
+    R"({"model": {"qk_layernorm": true},
+        "parallelism": {"tensor": 2, "sequence_parallel": true, "pipeline": 2, "data": 2,
                         "overlap_grad_reduce": true},
         "training": {"framework": "torchtitan"}})";
 constexpr const char* kFsdp2 =
