@@ -30,12 +30,17 @@ double shared_state(const Plan& plan, const ModelStateRecord& state, const std::
   return static_cast<double>(bytes);
 }
 
-/// Of the allocated bytes, where chunks differ (see StageMemory).
-constexpr double kMostOffOfUneven = 0.02;
+/// Of the allocated bytes, where chunks differ, or are those of torch (see StageMemory).
+constexpr double kMostOffOfUneven = 0.02, kMostOffOfTorchs = 0.06;
 
 bool has_uneven_chunks(const StageWish& wish) {
   return std::adjacent_find(wish.layers.begin(), wish.layers.end(), std::not_equal_to<>()) !=
          wish.layers.end();
+}
+
+double most_off(const StageWish& wish) {
+  if (wish.buffered > 0 && wish.chunks.size() > 1) return kMostOffOfTorchs;
+  return has_uneven_chunks(wish) ? kMostOffOfUneven : 0;
 }
 
 /// Of the bytes of activations in flight, and of one more layer: more is noise of the pieces.
@@ -48,108 +53,16 @@ std::size_t size_of(const PieceRun& run) {
   return run.layers == kPieceLayers[kSmall] ? kSmall : kLarge;
 }
 
-/// Of the way from the small piece to the large one.
-double share_of(double layers) {
-  const auto small = static_cast<double>(kPieceLayers[kSmall]);
-  const auto large = static_cast<double>(kPieceLayers[kLarge]);
-  return (layers - small) / (large - small);
-}
-
 double line_at(double low, double high, double layers) {
-  return low + (high - low) * share_of(layers);
-}
-
-/// On the line from `low` to `high`; `share` may lie outside of 0 to 1.
-double between(double low, double high, double share) {
-  return std::max(0.0, low + (high - low) * share);
+  return low + (high - low) * share_of_way(layers);
 }
 
 /// `low` at the smaller and `high` at the larger number of layers.
 double at_layers(double low, double high, double layers) {
-  return between(low, high, share_of(layers));
-}
-
-PartTime between(const PartTime& low, const PartTime& high, double share) {
-  const ExposedCommunication &a = low.communication_seconds, &b = high.communication_seconds;
-  return {.compute_seconds = between(low.compute_seconds, high.compute_seconds, share),
-          .communication_seconds = {.tensor = between(a.tensor, b.tensor, share),
-                                    .pipeline = between(a.pipeline, b.pipeline, share),
-                                    .data = between(a.data, b.data, share),
-                                    .context = between(a.context, b.context, share),
-                                    .expert = between(a.expert, b.expert, share)}};
-}
-
-GatherTime between(const GatherTime& low, const GatherTime& high, double share) {
-  return {.seconds = between(low.seconds, high.seconds, share),
-          .added_seconds = between(low.added_seconds, high.added_seconds, share)};
-}
-
-StageEnergy between(const StageEnergy& low, const StageEnergy& high, double share) {
-  const auto at = [&](double StageEnergy::*value) {
-    return between(low.*value, high.*value, share);
-  };
-  return {
-      .joules_per_micro_batch = at(&StageEnergy::joules_per_micro_batch),
-      .joules_per_step = at(&StageEnergy::joules_per_step),
-      .arithmetic_seconds_per_micro_batch = at(&StageEnergy::arithmetic_seconds_per_micro_batch),
-      .arithmetic_seconds_per_step = at(&StageEnergy::arithmetic_seconds_per_step)};
-}
-
-ReductionTime between(const ReductionTime& low, const ReductionTime& high, double share) {
-  const auto at = [&](double ReductionTime::*seconds) {
-    return between(low.*seconds, high.*seconds, share);
-  };
-  return {.beside_seconds = at(&ReductionTime::beside_seconds),
-          .backward_added_seconds = at(&ReductionTime::backward_added_seconds),
-          .left_seconds = at(&ReductionTime::left_seconds),
-          .next_added_seconds = at(&ReductionTime::next_added_seconds),
-          .end_seconds = at(&ReductionTime::end_seconds),
-          .multiprocessors = high.multiprocessors,
-          .communicates = high.communicates};
-}
-
-ChunkTime between(const ChunkTime& low, const ChunkTime& high, double share) {
-  return {.forward = between(low.forward, high.forward, share),
-          .backward = between(low.backward, high.backward, share),
-          .gathers = between(low.gathers, high.gathers, share),
-          .reduction = between(low.reduction, high.reduction, share)};
-}
-
-/// How far the host is ahead of the device grows within a chunk, and the line has all that it
-/// gains: a chunk of fewer layers than the small piece takes no less than its part of that one.
-void take_at_least(ChunkTime& chunk, const ChunkTime& piece, double part) {
-  for (PartTime ChunkTime::*direction : {&ChunkTime::forward, &ChunkTime::backward}) {
-    double& seconds = (chunk.*direction).compute_seconds;
-    seconds = std::max(seconds, part * (piece.*direction).compute_seconds);
-  }
-}
-
-/// Pieces do not interleave. A stage that does reduces a later chunk when its last backward ends,
-/// in one bucket, beside the backwards of the chunks before it, which it slows by the
-/// multiprocessors that it takes.
-void begin_in_backward(ReductionTime& reduction) {
-  reduction.next_added_seconds += reduction.multiprocessors * reduction.end_seconds;
-  reduction.beside_seconds += reduction.end_seconds;
-  reduction.left_seconds += reduction.end_seconds;
-  reduction.end_seconds = 0;
+  return std::max(0.0, line_at(low, high, layers));
 }
 
 }  // namespace
-
-StageTime at_speed(const StageTime& usual, const StageTime& slow, double speed) {
-  const double share = (1 / speed - 1) / (1 / kSlowSpeed - 1);
-  StageTime stage = usual;
-  for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
-    stage.chunks[c] = between(usual.chunks[c], slow.chunks[c], share);
-  }
-  stage.first_added = between(usual.first_added, slow.first_added, share);
-  stage.gather_seconds = between(usual.gather_seconds, slow.gather_seconds, share);
-  stage.step_end = between(usual.step_end, slow.step_end, share);
-  const StageEnergy slowed = between(usual.energy, slow.energy, share);
-  stage.energy.arithmetic_seconds_per_micro_batch = slowed.arithmetic_seconds_per_micro_batch;
-  stage.energy.arithmetic_seconds_per_step = slowed.arithmetic_seconds_per_step;
-  return stage;
-}
 
 double StageWish::all_layers() const {
   return static_cast<double>(std::accumulate(layers.begin(), layers.end(), int64_t{0}));
@@ -167,7 +80,8 @@ bool StageWish::operator<(const StageWish& other) const {
                     wish.in_flight,
                     wish.stage,
                     wish.micro_batches,
-                    wish.overlaps_reduction);
+                    wish.overlaps_reduction,
+                    wish.buffered);
   };
   return all(*this) < all(other);
 }
@@ -362,6 +276,19 @@ double PieceSet::peak_in_flight(const Plan& plan, const StageWish& wish, std::si
                         is_last ? std::optional(std::ssize(wish.layers) - 1) : std::nullopt);
 }
 
+/// Of each micro-batch tokens and labels, and of each chunk its input and the gradient of its
+/// output, which the model's first and last chunk do not receive.
+double PieceSet::buffer_bytes(const Plan& plan, const StageWish& wish) const {
+  if (wish.buffered == 0) return 0;
+  const auto is_end = [](StagePlace place) { return place != StagePlace::kMiddle; };
+  const auto received =
+      2 * std::ssize(wish.chunks) - std::count_if(wish.chunks.begin(), wish.chunks.end(), is_end);
+  constexpr double kTokenAndLabel = 2 * sizeof(int64_t);
+  const auto tokens = static_cast<double>(plan.local_sequence() * plan.training.micro_batch_size);
+  return static_cast<double>(wish.buffered) *
+         (kTokenAndLabel * tokens + static_cast<double>(received) * input_bytes());
+}
+
 /// While they are built, the weights of one chunk exist twice.
 double PieceSet::allocated_bytes(const Plan& plan, const StageWish& wish, std::size_t phase) const {
   const auto& [small, large] = samples_.at(wish.place);
@@ -376,8 +303,12 @@ double PieceSet::allocated_bytes(const Plan& plan, const StageWish& wish, std::s
   }
   const Growth& growth = growth_[phase];
   const double of_first = wish.place == StagePlace::kFirst ? growth.first_in_flight : 0;
+  const StageWish piece = {.place = wish.place,
+                           .chunks = {wish.place},
+                           .buffered = wish.buffered == 0 ? 0 : kMicroBatchesOfPieces};
   return shared + peak_in_flight(plan, wish, phase) -
-         small.in_flight * (growth.slope(layers) + of_first);
+         small.in_flight * (growth.slope(layers) + of_first) + buffer_bytes(plan, wish) -
+         buffer_bytes(plan, piece);
 }
 
 double PieceSet::lost_of_stage(const StageWish& wish, std::size_t phase) const {
@@ -393,37 +324,9 @@ StageMemory PieceSet::memory(const Plan& plan, const StageWish& wish) const {
     allocated = std::max(allocated, of_phase);
     reserved = std::max(reserved, of_phase + lost_of_stage(wish, phase));
   }
-  const double off = has_uneven_chunks(wish) ? kMostOffOfUneven : 0;
   return {.allocated_bytes = std::llround(allocated),
-          .least_allocated_bytes = std::llround((1 - off) * std::round(allocated)),
+          .least_allocated_bytes = std::llround((1 - most_off(wish)) * std::round(allocated)),
           .reserved_bytes = std::llround(reserved)};
-}
-
-StageTime PricedPieces::time(const StageWish& wish) const {
-  StageTime stage;
-  int64_t layers = 0;
-  for (std::size_t c = 0; c < wish.chunks.size(); ++c) {
-    const auto& [low, high] = times.at(wish.chunks[c]);
-    const auto of_chunk = static_cast<double>(wish.layers[c]);
-    const ChunkTime &small = low.chunks.front(), &large = high.chunks.front();
-    stage.chunks.push_back(between(small, large, share_of(of_chunk)));
-    const double part = of_chunk / static_cast<double>(kPieceLayers[kSmall]);
-    if (part < 1) take_at_least(stage.chunks.back(), small, part);
-    if (c > 0 && wish.overlaps_reduction) begin_in_backward(stage.chunks.back().reduction);
-    layers += wish.layers[c];
-  }
-  const auto& [low, high] = times.at(wish.place);
-  const double of_stage = share_of(static_cast<double>(layers));
-  stage.first_added = between(low.first_added, high.first_added, of_stage);
-  stage.gathers_begin_with_step = high.gathers_begin_with_step || wish.chunks.size() > 1;
-  stage.gather_seconds = between(low.gather_seconds, high.gather_seconds, of_stage);
-  stage.step_end = between(low.step_end, high.step_end, of_stage);
-  stage.energy = between(low.energy, high.energy, of_stage);
-  // The last stage of an interleaved pipeline sends forward too, and the first one backward.
-  const StageTime& sender = wish.chunks.size() > 1 ? times.at(StagePlace::kMiddle).back() : high;
-  stage.send_forward_bytes = sender.send_forward_bytes;
-  stage.send_backward_bytes = sender.send_backward_bytes;
-  return stage;
 }
 
 std::vector<StageWish> stage_wishes(const Plan& plan) {
@@ -436,7 +339,8 @@ std::vector<StageWish> stage_wishes(const Plan& plan) {
                    .in_flight = forwards_in_flight(shape, stage),
                    .stage = shape.chunks > 1 ? stage : 0,
                    .micro_batches = shape.chunks > 1 ? micro_batches_to_execute(shape, stage) : 0,
-                   .overlaps_reduction = plan.parallelism.overlap_grad_reduce};
+                   .overlaps_reduction = plan.parallelism.overlap_grad_reduce,
+                   .buffered = plan.torch_pipeline() ? plan.micro_batches() : 0};
     for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
       wish.chunks.push_back(place_of(virtual_stage(shape, stage, chunk), shape.virtual_stages()));
     }

@@ -16,7 +16,6 @@ namespace {
 
 constexpr int64_t kStages = 4;
 constexpr int64_t kStagesOfOthers = 2;  ///< of another first stage, with fewer in flight
-constexpr int64_t kMicroBatches = 8;    ///< more than are in flight; a single stage has its own
 
 /// PyTorch's DistributedDataParallel makes buckets only where there is somebody to reduce with.
 bool lacks_reducer_buckets(const Plan& plan) {
@@ -52,7 +51,8 @@ int64_t data_ranks_of_pieces(const Plan& plan, int64_t stages) {
 
 /// Gradients are added up from the second one on.
 int64_t micro_batches_of_pieces(const Plan& plan, int64_t stages) {
-  return stages == 1 ? std::min(kMicroBatches, plan.micro_batches()) : kMicroBatches;
+  return stages == 1 ? std::min(kMicroBatchesOfPieces, plan.micro_batches())
+                     : kMicroBatchesOfPieces;
 }
 
 /// Of `parallelism`, what follows anew in a plan with other stages.
@@ -76,7 +76,9 @@ void set_layers(const Plan& plan, int64_t stages, int64_t layers, Json& tree) {
     std::fill_n(pattern.begin(), dense, 0);
     tree["model"]["moe_layer_freq"] = pattern;
   }
-  if (stages == 1 || (dense == 0 && !traits_of(plan.training.framework).stages_by_cost)) return;
+  const FrameworkTraits& framework = traits_of(plan.training.framework);
+  const bool deals_unevenly = framework.stages_by_cost || framework.torch_pipeline;
+  if (stages == 1 || (dense == 0 && !deals_unevenly)) return;
   std::vector<int64_t> of_stages(static_cast<std::size_t>(stages), layers);
   of_stages.front() += dense;
   tree["parallelism"]["layers_per_stage"] = of_stages;
@@ -142,6 +144,12 @@ void move_peer(int64_t moved, CollectiveCall& call) {
 
 }  // namespace
 
+double share_of_way(double layers) {
+  constexpr auto kSmall = static_cast<double>(kPieceLayers.front());
+  constexpr auto kLarge = static_cast<double>(kPieceLayers.back());
+  return (layers - kSmall) / (kLarge - kSmall);
+}
+
 StagePlace place_of(int64_t piece, int64_t pieces) {
   if (pieces == 1) return StagePlace::kOnly;
   if (piece == 0) return StagePlace::kFirst;
@@ -180,7 +188,6 @@ std::string obstacle_to_composition(const Plan& plan) {
   }
   if (plan.training.empty_unused_memory_level > 0) return "it gives back memory in each iteration";
   if (plan.training.optimizer_cpu_offload) return "its optimizer is offloaded";
-  if (plan.torch_pipeline()) return "its stages have a buffer for each micro-batch";
   if (traits_of(plan.training.framework).whole_parameters) {
     return "its framework shares whole parameters among data ranks";
   }

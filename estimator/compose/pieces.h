@@ -32,6 +32,11 @@ StagePlace place_of(int64_t piece, int64_t pieces);
 /// Numbers of layers of the executed stages of a pipeline. The allocated peak is a line through
 /// them from two layers on; what the allocator loses beside it is not, and wants more layers.
 inline constexpr std::array<int64_t, 2> kPieceLayers = {2, 8};
+/// Where a stage of so many layers lies on this line: 0 at the small piece, 1 at the large one.
+double share_of_way(double layers);
+
+/// Of pipelines: more than are in flight. A single stage has its own, up to so many.
+inline constexpr int64_t kMicroBatchesOfPieces = 8;
 
 /// A stage that is executed.
 struct PieceRun {

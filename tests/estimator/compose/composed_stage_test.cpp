@@ -123,6 +123,41 @@ TEST(ComposedStage, MayNeedLessWhereItsChunksDiffer) {
   EXPECT_EQ(memory_of_two_chunks({4, 2}).least_allocated_bytes, 250);  // 2 % less
 }
 
+// Pieces have eight micro-batches. Each has 128 tokens and labels, and messages of 1,000 bytes.
+TEST(ComposedStage, OfTorchsPipelinesHasBuffersForEachMicroBatch) {
+  std::vector<ExecutedPiece> all;
+  for (const int64_t layers : kPieceLayers) {
+    all.push_back(piece(StagePlace::kMiddle, layers, 3));
+    all.push_back(piece(StagePlace::kMiddle, layers, 2));
+    all.push_back(piece(StagePlace::kLast, layers, 1));
+  }
+  for (ExecutedPiece& sender : all) {
+    CollectiveRecord send{.direction = Direction::kForward};
+    send.call = {.kind = CollectiveKind::kSend, .group = GroupKind::kPipeline, .bytes = 1000};
+    sender.profile.collectives = {send};
+  }
+  const PieceSet pieces(std::move(all));
+  const auto bytes = [&](const std::vector<StagePlace>& chunks, int64_t buffered) {
+    const std::vector<int64_t> layers(chunks.size(), 4);
+    return pieces
+        .memory(piece_base({{"parallelism", {{"virtual_stages", 2}}}}),
+                {.place = chunks.back(),
+                 .chunks = chunks,
+                 .layers = layers,
+                 .in_flight = 1,
+                 .stage = 3,
+                 .micro_batches = 16,
+                 .buffered = buffered})
+        .allocated_bytes;
+  };
+  using enum StagePlace;
+  constexpr int64_t kTokens = 2 * 8 * 128, kMessage = 1000;
+  EXPECT_EQ(bytes({kLast}, 20) - bytes({kLast}, 0), 12 * (kTokens + kMessage));
+  EXPECT_EQ(bytes({kMiddle}, 20) - bytes({kMiddle}, 0), 12 * (kTokens + 2 * kMessage));
+  EXPECT_EQ(bytes({kMiddle, kLast}, 20) - bytes({kMiddle, kLast}, 0),
+            12 * (kTokens + kMessage) + 20 * 2 * kMessage);
+}
+
 TEST(ComposedStage, HoldsTheWeightsOfOneChunkTwiceWhileItIsBuilt) {
   const auto peak = [&](const std::vector<int64_t>& layers) {
     return pieces()
@@ -290,18 +325,6 @@ TEST(Pieces, OfPlansWithAndWithoutReducerBucketsAreOfTwoFamilies) {
   EXPECT_NE(family_of(replicated(1)), family_of(replicated(1, one_machine)));
   const Json four_machines = {{"cluster", {{"nodes", 4}}}};
   EXPECT_EQ(family_of(replicated(1)), family_of(replicated(1, four_machines)));
-}
-
-// Their buffers grow with the micro-batches of a step.
-TEST(Pieces, AreNotThoseOfTorchsPipelines) {
-  const auto obstacle = [](int64_t stages) {
-    return obstacle_to_composition(
-        piece_base({{"model", {{"tie_embeddings", false}}},
-                    {"parallelism", {{"pipeline", stages}}},
-                    {"training", {{"framework", "torchtitan"}, {"global_batch_size", 64}}}}));
-  };
-  EXPECT_EQ(obstacle(4), "its stages have a buffer for each micro-batch");
-  EXPECT_EQ(obstacle(1), "");
 }
 
 TEST(Pieces, BecomeStagesOfOtherDataRanks) {
