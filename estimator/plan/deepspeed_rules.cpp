@@ -46,7 +46,7 @@ void check_deepspeed(Rules& rules) {
           "use adamw");
   require(p.zero_stage >= 1,
           "DeepSpeed's engine without ZeRO is not supported yet",
-          fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+          fmt::format("parallelism.zero_stage = {}", p.zero_stage.value()),
           "use --zero-stage 1, 2 or 3");
   require(p.zero_stage < 3 || !plan.model.add_bias_linear,
           "ZeRO stage 3 is supported for models without biases that a layer's caller adds",

@@ -125,7 +125,7 @@ void check_parameters_in_eight_bits(Rules& rules) {
                 "parameters in 8 bits need the distributed optimizer with AdamW on the GPU",
                 fmt::format("training.fp8_param_gather, parallelism.zero_stage = {}, "
                             "training.optimizer = {}, training.optimizer_cpu_offload = {}",
-                            plan.parallelism.zero_stage,
+                            plan.parallelism.zero_stage.value(),
                             to_string(t.optimizer),
                             t.optimizer_cpu_offload),
                 "add --use-distributed-optimizer, or leave fp8_param_gather out");

@@ -237,7 +237,7 @@ void check_training(Rules& rules) {
                 "use training.transformer_impl = transformer_engine, or leave the key out");
   rules.require(!plan.fully_sharded() || traits_of(t.framework).stacked_experts,
                 "mixtures of experts under FSDP2 are not supported yet",
-                fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),
+                fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage.value()),
                 "use --framework torchtitan, or ZeRO stage 1");
   rules.require(!t.optimizer_cpu_offload,
                 "optimizer offload with experts is not supported yet",
@@ -272,7 +272,7 @@ void check_stacked_layout(Rules& rules) {
   const ParallelConfig& p = rules.plan().parallelism;
   rules.require(rules.plan().fully_sharded(),
                 "TorchTitan's experts are supported only with FSDP2 yet",
-                fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+                fmt::format("parallelism.zero_stage = {}", p.zero_stage.value()),
                 "use ZeRO stage 3");
   // apply_fsdp in torchtitan/models/llama4/infra/parallelize.py of v0.2.2 then cuts the experts'
   // second dimension.

@@ -148,7 +148,7 @@ void check_around_prediction(Rules& rules) {
           "use a context parallel size of 1");
   require(!p.divides_gradients(),
           "FSDP2",
-          fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+          fmt::format("parallelism.zero_stage = {}", p.zero_stage.value()),
           "use --use-distributed-optimizer (ZeRO stage 1)");
   require(!p.defer_embedding_wgrad_compute,
           "weight gradients of the output layer that wait for the flush",

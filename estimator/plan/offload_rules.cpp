@@ -61,7 +61,7 @@ void check_optimizer_offload(Rules& rules) {
   // distributed optimizer (megatron/core/optimizer/__init__.py) and for Adam (optimizer_config.py).
   require(plan.parallelism.zero_stage == 1,
           "Megatron-LM offloads only its distributed optimizer",
-          fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage),
+          fmt::format("parallelism.zero_stage = {}", plan.parallelism.zero_stage.value()),
           "add --use-distributed-optimizer");
   require(t.optimizer == Optimizer::kAdamw,
           "Megatron-LM offloads only AdamW",

@@ -43,7 +43,7 @@ void check_muon(Rules& rules) {
           "use bf16");
   require(!plan.fully_sharded(),
           "Muon needs whole matrices, which FSDP2 does not keep",
-          fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+          fmt::format("parallelism.zero_stage = {}", p.zero_stage.value()),
           "use ZeRO stage 0 or 1");
   require(t.muon_tp_mode != MuonTensorMode::kDistributed,
           "Muon that works on one matrix in all tensor ranks together is not supported yet",
@@ -64,10 +64,11 @@ void check_muon(Rules& rules) {
 void check_overlapped_gathers(Rules& rules) {
   const ParallelConfig& p = rules.plan().parallelism;
   if (rules.plan().training.framework != Framework::kMegatronLm || !p.overlap_param_gather) return;
-  rules.require(p.zero_stage >= 1,
-                "only the distributed optimizer gathers parameters",
-                fmt::format("parallelism.overlap_param_gather, zero_stage = {}", p.zero_stage),
-                "add --use-distributed-optimizer, or leave out --overlap-param-gather");
+  rules.require(
+      p.zero_stage >= 1,
+      "only the distributed optimizer gathers parameters",
+      fmt::format("parallelism.overlap_param_gather, zero_stage = {}", p.zero_stage.value()),
+      "add --use-distributed-optimizer, or leave out --overlap-param-gather");
   rules.require(p.overlap_grad_reduce,
                 "Megatron-LM overlaps gathers of parameters only where it overlaps the reduction "
                 "of gradients, too",
@@ -100,7 +101,7 @@ void check_narrow_moments(Rules& rules) {
                             "training.optimizer_cpu_offload = {}",
                             where,
                             to_string(t.framework),
-                            plan.parallelism.zero_stage,
+                            plan.parallelism.zero_stage.value(),
                             to_string(t.optimizer),
                             to_string(t.dtype),
                             t.optimizer_cpu_offload),
@@ -168,7 +169,7 @@ void check_optimizer_instances(Rules& rules) {
           "use --framework megatron-lm, or torchtitan with --fsdp, or leave it out");
   require(p.zero_stage >= 1,
           "instances of the distributed optimizer, or FSDP2's replicas, need one of the two",
-          fmt::format("zero_stage = {}", p.zero_stage),
+          fmt::format("zero_stage = {}", p.zero_stage.value()),
           "add --use-distributed-optimizer or --fsdp, or leave the instances out");
   require(plan.training.optimizer != Optimizer::kMuon,
           "Megatron-LM's layer-wise optimizer has one instance",

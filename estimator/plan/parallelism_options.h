@@ -85,13 +85,15 @@ void visit_pipeline(Visitor& visit, ParallelConfig& parallelism) {
 
 template <class Visitor>
 void visit_sharding(Visitor& visit, ParallelConfig& parallelism) {
-  visit("zero_stage",
-        parallelism.zero_stage,
-        {"ZeRO stage; 1: the distributed optimizer; 2 and 3: FSDP2, where 3 frees parameters after "
-         "forward, or those of DeepSpeed in the framework deepspeed",
-         {{"--use-distributed-optimizer", "1", "ZeRO stage 1"},
-          ours({"--zero-stage"}),
-          ours({"--fsdp", "3", "FSDP2: ZeRO stage 3"})}});
+  visit(
+      "zero_stage",
+      parallelism.zero_stage,
+      {"ZeRO stage; 1: the distributed optimizer; 2 and 3: FSDP2, where 3 frees parameters after "
+       "forward, or those of DeepSpeed in the framework deepspeed; auto: 0, or 3 (in a pipeline 2) "
+       "where TorchTitan has data ranks",
+       {{"--use-distributed-optimizer", "1", "ZeRO stage 1"},
+        ours({"--zero-stage"}),
+        ours({"--fsdp", "3", "FSDP2: ZeRO stage 3"})}});
   visit(
       "reshard_last_unit",
       parallelism.reshard_last_unit,

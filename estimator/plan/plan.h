@@ -207,7 +207,7 @@ struct ParallelConfig {
   int64_t virtual_stages = 1;
   std::optional<int64_t> microbatch_group_size_per_virtual_stage;
   std::vector<int64_t> layers_per_stage;
-  int64_t zero_stage = 0;
+  Auto<int64_t> zero_stage;
   /// Whether gradients are divided among the data ranks, after each micro-batch.
   bool divides_gradients() const { return zero_stage >= 2; }
   bool reshard_last_unit = false;

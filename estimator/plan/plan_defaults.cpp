@@ -61,7 +61,7 @@ std::vector<int64_t> stages_by_cost(const ModelConfig& m, int64_t stages) {
 /// that of transformers, and everything else is plain.
 Framework usual_framework(const Plan& plan) {
   if (plan.training.has_adapters()) return Framework::kTransformers;
-  const bool is_divided = plan.parallelism.divides_gradients();
+  const bool is_divided = plan.parallelism.zero_stage.value_or(0) >= 2;
   const ModelConfig& m = plan.model;
   if (!m.layer_variants().empty() || m.parallel_residual || plan.exceeds_window()) {
     return is_divided ? Framework::kTransformers : Framework::kPlain;
@@ -75,6 +75,14 @@ void fill_in_determinism(TrainingConfig& training, MemoryConfig& memory) {
   // What cuBLAS asks for (its manual, "Results reproducibility"), and Megatron-LM sets
   // (megatron/training/determinism.py).
   if (memory.cublas_workspace.empty()) memory.cublas_workspace = ":4096:8";
+}
+
+/// TorchTitan shards over all ranks that are left, and in a pipeline leaves what it has gathered
+/// (data_parallel_shard_degree = -1 and fsdp_reshard_after_forward = "default").
+int64_t usual_zero_stage(const Plan& plan) {
+  const ParallelConfig& p = plan.parallelism;
+  if (plan.training.framework != Framework::kTorchtitan || p.data.value_or(1) == 1) return 0;
+  return p.pipeline > 1 ? 2 : 3;
 }
 
 }  // namespace
@@ -132,6 +140,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
       plan.world_size() % model_ranks(p) == 0) {
     p.data = plan.world_size() / model_ranks(p);
   }
+  p.zero_stage.fill_in(usual_zero_stage(plan));
   Activation& activation = plan.model.activation;
   if (activation == Activation::kGeluNew && !traits_of(t.framework).gelu_new_of_operators) {
     activation = Activation::kGelu;

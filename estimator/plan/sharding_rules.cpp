@@ -10,14 +10,16 @@ void check_fsdp2(Rules& rules) {
   const ParallelConfig& p = plan.parallelism;
   const auto require =
       [&](bool holds, const std::string& what, const std::string& where, const std::string& help) {
-        rules.require(
-            holds, fmt::format("ZeRO stage {} is FSDP2 here, {}", p.zero_stage, what), where, help);
+        rules.require(holds,
+                      fmt::format("ZeRO stage {} is FSDP2 here, {}", p.zero_stage.value(), what),
+                      where,
+                      help);
       };
   const Framework framework = plan.training.framework;
   require(traits_of(framework).fully_sharded,
           "which the framework does not have",
           fmt::format("parallelism.zero_stage = {}, training.framework = {}",
-                      p.zero_stage,
+                      p.zero_stage.value(),
                       to_string(framework)),
           "use --framework torchtitan, transformers, plain or deepspeed, or ZeRO stage 1");
   require(
@@ -40,9 +42,8 @@ void check_fsdp2(Rules& rules) {
           "use fewer data ranks, for example with a tensor size");
 }
 
-/// fully_shard() over data and context ranks, or DistributedDataParallel, which stands alone in
-/// parallelize_llama() (torchtitan/distributed/parallel_dims.py and
-/// torchtitan/models/llama3/infra/parallelize.py of v0.2.2).
+/// fully_shard(), or DistributedDataParallel, which stands alone in parallelize_llama()
+/// (torchtitan/models/llama3/infra/parallelize.py of v0.2.2).
 void check_torchtitan(Rules& rules) {
   const ParallelConfig& p = rules.plan().parallelism;
   const ModelConfig& model = rules.plan().model;
@@ -50,20 +51,17 @@ void check_torchtitan(Rules& rules) {
   const auto require = [&](bool holds, const char* what) {
     rules.require(holds,
                   what,
-                  fmt::format("parallelism.zero_stage = {}, tensor = {}, pipeline = {}, context = "
-                              "{}, data = {}, training.framework = torchtitan",
-                              p.zero_stage,
+                  fmt::format("parallelism.zero_stage = {}, tensor = {}, pipeline = {}, data = "
+                              "{}, training.framework = torchtitan",
+                              p.zero_stage.value(),
                               p.tensor,
                               p.pipeline,
-                              p.context,
                               p.data.value_or(1)),
                   kShard);
   };
   const bool is_llama = !model.qk_layernorm && !model.multi_latent_attention;
   const bool is_divided = p.tensor > 1 || p.pipeline > 1;
   require(p.zero_stage != 1, "TorchTitan has no distributed optimizer, which is ZeRO stage 1");
-  require(p.zero_stage != 0 || p.context == 1,
-          "TorchTitan shards parameters wherever it has context ranks");
   require(p.zero_stage != 0 || p.data.value_or(1) == 1 || !is_llama || !is_divided,
           "TorchTitan has no DistributedDataParallel of a Llama beside tensor or pipeline ranks");
 }
@@ -75,7 +73,7 @@ void check_sharding(Rules& rules) {
   const bool is_known = p.zero_stage >= 0 && p.zero_stage <= 3;
   rules.require(is_known,
                 "there is no such ZeRO stage",
-                fmt::format("parallelism.zero_stage = {}", p.zero_stage),
+                fmt::format("parallelism.zero_stage = {}", p.zero_stage.value()),
                 "use 0, 1 (the distributed optimizer), 2 or 3 (FSDP2, or DeepSpeed's)");
   if (is_known && rules.plan().fully_sharded()) check_fsdp2(rules);
   if (rules.plan().training.framework == Framework::kTorchtitan) check_torchtitan(rules);
@@ -83,7 +81,7 @@ void check_sharding(Rules& rules) {
                 "the last unit of FSDP2 is there in ZeRO stage 3 alone",
                 fmt::format("parallelism.reshard_last_unit, parallelism.zero_stage = {}, "
                             "training.framework = {}",
-                            p.zero_stage,
+                            p.zero_stage.value(),
                             to_string(rules.plan().training.framework)),
                 "leave it out, or use --framework torchtitan and --zero-stage 3");
 }

@@ -76,7 +76,7 @@ std::string plan_text(const PlanInput& input) {
              to_string(p.pipeline_schedule),
              p.virtual_stages > 1 ? fmt::format(", {} virtual stages each", p.virtual_stages) : "",
              plan.data_parallel_size(),
-             p.zero_stage,
+             p.zero_stage.value(),
              plan.fully_sharded() ? " (FSDP2)" : "",
              t.micro_batch_size,
              with_commas(plan.global_batch_size()),
