@@ -176,7 +176,8 @@ bool ran_backward(const ProgramRecord& program) {
 /// The MFU of a program is over the 16-bit peak, whatever its kernels compute in.
 double fastest_over_bf16(const Gpu& gpu) {
   const PeakFlops& peak = gpu.peak_flops_per_second;
-  return peak.bf16 && peak.fp8 ? std::max(1.0, *peak.fp8 / *peak.bf16) : 1;
+  return peak.bf16 ? std::max({*peak.bf16, peak.fp8.value_or(0), peak.fp4.value_or(0)}) / *peak.bf16
+                   : 1;
 }
 
 }  // namespace

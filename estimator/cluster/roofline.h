@@ -52,7 +52,7 @@ void visit_fields(Visitor& visit, RooflineRow& row) {
   visit("flops_per_second", row.flops_per_second, "reached");
   visit("share_of_peak_flops",
         row.share_of_peak_flops,
-        "of the dense peak of the plan's dtype, of products in FP8 of that of FP8");
+        "of the dense peak of the plan's dtype, of products in FP8 or FP4 of that of these");
   visit("bytes_per_second", row.bytes_per_second, "reached");
   visit("share_of_peak_bandwidth", row.share_of_peak_bandwidth, "of the memory's peak");
 }

@@ -14,11 +14,12 @@ constexpr std::size_t kHotspots = 10;
 /// Of the GPU, with which kernels are compared.
 struct Peaks {
   double flops = 0;  ///< in the type of the plan
-  double float8_flops = 0;
+  double eight_bit_flops = 0, four_bit_flops = 0;
   double bandwidth = 0;
 
   double flops_of(const OperatorRecord& record) const {
-    return is_matmul(record) && record.dtype.starts_with("Float8") ? float8_flops : flops;
+    if (!is_matmul(record) || !is_scaled_type(record.dtype)) return flops;
+    return record.dtype.starts_with("Float8") ? eight_bit_flops : four_bit_flops;
   }
 };
 
@@ -103,7 +104,8 @@ void set_rows(const std::vector<PricedKernel>& kernels,
               Roofline& roofline) {
   const double flops = gpu.peak_flops(dtype);
   const Peaks peaks = {.flops = flops,
-                       .float8_flops = gpu.peak_flops_per_second.fp8.value_or(flops),
+                       .eight_bit_flops = gpu.peak_flops_per_second.fp8.value_or(flops),
+                       .four_bit_flops = gpu.peak_flops_per_second.fp4.value_or(flops),
                        .bandwidth = gpu.memory_bandwidth_bytes_per_second};
   roofline.gpu = gpu.id;
   roofline.ridge_flops_per_byte = peaks.flops / peaks.bandwidth;

@@ -97,9 +97,9 @@ AttentionShape attention_shape(const OperatorRecord& record) {
 double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dtype plan_dtype) {
   if (is_attention(record)) return rates.attention_flops_per_second(attention_shape(record));
   if (!is_matmul(record)) return rates.gpu().peak_flops(Dtype::kFp32);
-  if (record.dtype.starts_with("Float8")) {
-    const Float8Product product = float8_product(record);
-    return rates.float8_flops_per_second(product.shape, product.scaling);
+  if (is_scaled_type(record.dtype)) {
+    const ScaledProduct product = scaled_product(record);
+    return rates.scaled_flops_per_second(product.shape, product.scaling);
   }
   return rates.matmul_flops_per_second(matmul_shape(record).value_or(kUsualProduct),
                                        matrix_dtype(record, plan_dtype),
@@ -107,31 +107,36 @@ double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dty
 }
 
 /// `scales`: the shape of those of a matrix whose rows have `k` elements. Shapes are padded.
-Float8Scaling scaling_of(const std::vector<int64_t>& scales, int64_t k) {
+ProductScaling scaling_of(const std::vector<int64_t>& scales, int64_t k) {
   constexpr int64_t kMicroBlock = 32;
-  if (scales == std::vector<int64_t>{1}) return Float8Scaling::kTensor;
-  if (scales.size() != 2 || scales[1] == 1) return Float8Scaling::kRow;
-  return scales[1] * kMicroBlock >= k ? Float8Scaling::kMicro : Float8Scaling::kBlock;
+  if (scales == std::vector<int64_t>{1}) return ProductScaling::kTensor;
+  if (scales.size() != 2 || scales[1] == 1) return ProductScaling::kRow;
+  return scales[1] * kMicroBlock >= k ? ProductScaling::kMicro : ProductScaling::kBlock;
 }
 
 }  // namespace
 
-Float8Product float8_product(const OperatorRecord& record) {
+ScaledProduct scaled_product(const OperatorRecord& record) {
   const auto& shapes = record.shapes;
-  Float8Product product{.shape = kUsualProduct, .scaling = Float8Scaling::kRow};
+  ScaledProduct product{.shape = kUsualProduct, .scaling = ProductScaling::kRow};
   if (shapes.size() < 2 || shapes[0].size() != 2 || shapes[1].size() != 2) return product;
   product.shape = {.m = shapes[0][0],
                    .n = shapes[1][1],
                    .k = shapes[0][1],
                    .is_misaligned = record.is_misaligned};
-  if (shapes.size() > 2) product.scaling = scaling_of(shapes[2], product.shape.k);
+  if (record.dtype.starts_with("Float4")) {
+    product.shape.k *= 2;
+    product.scaling = ProductScaling::kNvfp4;
+  } else if (shapes.size() > 2) {
+    product.scaling = scaling_of(shapes[2], product.shape.k);
+  }
   return product;
 }
 
 double product_speed(const OperatorRecord& record, const GpuRates& rates) {
   if (!is_matmul(record)) return 1;
-  if (record.dtype.starts_with("Float8")) {
-    const Float8Product product = float8_product(record);
+  if (is_scaled_type(record.dtype)) {
+    const ScaledProduct product = scaled_product(record);
     return rates.product_speed(product.shape, product.scaling);
   }
   return rates.product_speed(matmul_shape(record).value_or(kUsualProduct), std::nullopt);

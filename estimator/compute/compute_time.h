@@ -55,13 +55,14 @@ OperatorPrice operator_price(const OperatorRecord& record,
 /// The seconds of operator_price() for one call on the target.
 double operator_seconds(const OperatorRecord& record, const ComputeTarget& target);
 
-struct Float8Product {
+struct ScaledProduct {
   MatmulShape shape;
-  Float8Scaling scaling;
+  ProductScaling scaling;
 };
-/// Of an operator with Float8 operands [m, k] and [k, n], and the scales of each: one, or one a row
-/// or column. Of other shapes: a usual product, scaled by rows.
-Float8Product float8_product(const OperatorRecord& record);
+/// Of an operator with operands [m, k] and [k, n] of such a type, and the scales of each: one, or
+/// one a row or column. Two elements of 4 bits are one of its shapes. Of other shapes: a usual
+/// product, scaled by rows.
+ScaledProduct scaled_product(const OperatorRecord& record);
 
 /// The type of a product's operands, as PyTorch names it: not that of the fp32 sum to which a fused
 /// weight gradient adds it.

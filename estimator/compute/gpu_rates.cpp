@@ -240,8 +240,8 @@ MatmulRate GpuRates::usual_rate(const MatmulRate& rate) const {
 }
 
 double GpuRates::product_speed(const MatmulShape& shape,
-                               std::optional<Float8Scaling> scaling) const {
-  const auto rate = scaling ? float8_rate(gpu_, *scaling) : matmul_rate(gpu_);
+                               std::optional<ProductScaling> scaling) const {
+  const auto rate = scaling ? scaled_rate(gpu_, *scaling) : matmul_rate(gpu_);
   if (!rate) return 1;
   return matmul_share(usual_rate(*rate), gpu_, shape, false) /
          matmul_share(at_full_speed(*rate), gpu_, shape, false);
@@ -274,12 +274,13 @@ double GpuRates::fp64_flops_per_second(const MatmulShape& shape) const {
   return *peak * matmul_share(matmul_of_single_elements_, gpu_, shape, false);
 }
 
-double GpuRates::float8_flops_per_second(const MatmulShape& shape, Float8Scaling scaling) const {
-  const PeakFlops& peak = gpu_.peak_flops_per_second;
-  if (!peak.fp8 || !peak.bf16) return 0;
-  const std::optional<MatmulRate> own = float8_rate(gpu_, scaling);
-  if (!own) return matmul_flops_per_second(shape, Dtype::kBf16, false) * *peak.fp8 / *peak.bf16;
-  return *peak.fp8 * matmul_share(usual_rate(*own), gpu_, shape, false);
+double GpuRates::scaled_flops_per_second(const MatmulShape& shape, ProductScaling scaling) const {
+  const std::optional<double>& peak = scaled_peak(gpu_, scaling);
+  const std::optional<double>& of_bf16 = gpu_.peak_flops_per_second.bf16;
+  if (!peak || !of_bf16) return 0;
+  const std::optional<MatmulRate> own = scaled_rate(gpu_, scaling);
+  if (!own) return matmul_flops_per_second(shape, Dtype::kBf16, false) * *peak / *of_bf16;
+  return *peak * matmul_share(usual_rate(*own), gpu_, shape, false);
 }
 
 double GpuRates::attention_flops_per_second(const AttentionShape& shape) const {

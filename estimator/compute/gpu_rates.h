@@ -72,10 +72,10 @@ class GpuRates {
   /// Of the board: where a step would need more than it gives, its products and attention run below
   /// these rates. Null if nobody measured it, and with a calibration.
   const BoardPower* power() const { return power_; }
-  /// The share of full speed at which a product runs by these rates; of Float8 matrices with
-  /// `scaling`. 1 for the kernels of a program: those of a plan have the rates that products
+  /// The share of full speed at which a product runs by these rates; of matrices in 8 or 4 bits
+  /// with `scaling`. 1 for the kernels of a program: those of a plan have the rates that products
   /// sustain back to back, as they come in a step.
-  double product_speed(const MatmulShape& shape, std::optional<Float8Scaling> scaling) const;
+  double product_speed(const MatmulShape& shape, std::optional<ProductScaling> scaling) const;
 
   /// Rate of a matrix product in `dtype`; `accumulates` says that it is added to an fp32 sum.
   /// Throws UserError when the GPU has no rate for the type.
@@ -88,9 +88,9 @@ class GpuRates {
   /// Of a product of FP64; 0 if the GPU's rate is not known.
   double fp64_flops_per_second(const MatmulShape& shape) const;
 
-  /// Rate of a product of Float8 matrices. If nothing is published for the GPU and scaling, it has
-  /// the share of its peak that bf16 has of its own (assumed). 0 if the GPU has no Float8.
-  double float8_flops_per_second(const MatmulShape& shape, Float8Scaling scaling) const;
+  /// Rate of a product of matrices in 8 or 4 bits. If nothing is published for the GPU and scaling,
+  /// it has the share of its peak that bf16 has of its own (assumed). 0 if the GPU has none.
+  double scaled_flops_per_second(const MatmulShape& shape, ProductScaling scaling) const;
 
   /// Rate of a call; of fp32 elements where the shape says so, else of 16-bit ones.
   double attention_flops_per_second(const AttentionShape& shape) const;

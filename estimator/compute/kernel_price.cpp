@@ -125,7 +125,7 @@ int64_t group_of(const OperatorRecord& kernel, const ComputeTarget& target) {
 /// bits, one with as many rows, since rates of batches are unknown there.
 OperatorRecord as_one(const OperatorRecord& product, int64_t count) {
   OperatorRecord all = product;
-  if (product.dtype.starts_with("Float8")) {
+  if (is_scaled_type(product.dtype)) {
     all.shapes[0][0] *= count;
     return all;
   }

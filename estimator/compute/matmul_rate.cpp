@@ -28,17 +28,17 @@ void visit_fields(Visitor& visit, GpuRow& row) {
   visit("source", row.source, "where it was read");
 }
 
-struct Float8Row {
+struct ScaledRow {
   std::vector<std::string> gpus;
-  std::vector<Float8Scaling> scaling;
+  std::vector<ProductScaling> scaling;
   double best_share = 0, sustained_share = 0;
   std::string source;
 };
 template <class Visitor>
-void visit_fields(Visitor& visit, Float8Row& row) {
+void visit_fields(Visitor& visit, ScaledRow& row) {
   visit("gpus", row.gpus, "ids of the GPU database");
   visit("scaling", row.scaling, "what has a scale of its own");
-  visit("best_share", row.best_share, "of the Float8 peak, of the best shape");
+  visit("best_share", row.best_share, "of the peak of its type, of the best shape");
   visit("sustained_share", row.sustained_share, "of it, that the board's power allows");
   visit("source", row.source, "where it was read");
 }
@@ -112,7 +112,7 @@ void visit_fields(Visitor& visit, Int8Row& row) {
 
 struct MatmulTables {
   std::vector<GpuRow> gpus;
-  std::vector<Float8Row> float8;
+  std::vector<ScaledRow> scaled;
   std::vector<Tile> tiles;
   std::string tile_source;
   std::vector<LoopRow> loops;
@@ -124,7 +124,7 @@ struct MatmulTables {
 template <class Visitor>
 void visit_fields(Visitor& visit, MatmulTables& tables) {
   visit("gpus", tables.gpus, "published rates");
-  visit("float8", tables.float8, "published rates of Float8 products");
+  visit("scaled", tables.scaled, "published rates of products in 8 and in 4 bits");
   visit("tiles", tables.tiles, "output tiles that cuBLAS has");
   visit("tile_source", tables.tile_source, "of the tiles");
   visit("loops", tables.loops, "start-up of a tile's k loop");
@@ -213,8 +213,13 @@ double int8_share(const Gpu& gpu) {
   return 1;
 }
 
-std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling) {
-  for (const Float8Row& row : matmul_tables().float8) {
+const std::optional<double>& scaled_peak(const Gpu& gpu, ProductScaling scaling) {
+  const PeakFlops& peak = gpu.peak_flops_per_second;
+  return scaling == ProductScaling::kNvfp4 ? peak.fp4 : peak.fp8;
+}
+
+std::optional<MatmulRate> scaled_rate(const Gpu& gpu, ProductScaling scaling) {
+  for (const ScaledRow& row : matmul_tables().scaled) {
     if (!contains(row.gpus, gpu.id) || !contains(row.scaling, scaling)) continue;
     return MatmulRate{.best_share = row.best_share,
                       .sustained_share = row.sustained_share,

@@ -42,19 +42,29 @@ struct MatmulRate {
   std::string note;
 };
 
-/// What has a scale of its own in the operands of a Float8 product.
-enum class Float8Scaling {
+/// What has a scale of its own in the operands of a product in 8 bits; or that they have 4.
+enum class ProductScaling {
   kTensor,  ///< a whole tensor
   kRow,     ///< a row of the first operand, and a column of the second
   kBlock,   ///< 128 elements of a row, or a block of 128 x 128
   kMicro,   ///< 32 elements of a row (MX)
+  kNvfp4,   ///< in 4 bits: 16 elements of a row
 };
-constexpr std::array<EnumName<Float8Scaling>, 4> enum_names(Float8Scaling) {
-  return {{{Float8Scaling::kTensor, "tensor"},
-           {Float8Scaling::kRow, "row"},
-           {Float8Scaling::kBlock, "block"},
-           {Float8Scaling::kMicro, "micro"}}};
+constexpr std::array<EnumName<ProductScaling>, 5> enum_names(ProductScaling) {
+  return {{{ProductScaling::kTensor, "tensor"},
+           {ProductScaling::kRow, "row"},
+           {ProductScaling::kBlock, "block"},
+           {ProductScaling::kMicro, "micro"},
+           {ProductScaling::kNvfp4, "nvfp4"}}};
 }
+
+/// Whether PyTorch's name of a type is that of elements of 8 or 4 bits that have scales.
+inline bool is_scaled_type(std::string_view dtype) {
+  return dtype.starts_with("Float8") || dtype.starts_with("Float4");
+}
+
+/// The GPU's peak for such products; empty if it has none.
+const std::optional<double>& scaled_peak(const Gpu& gpu, ProductScaling scaling);
 
 /// The rate of a GPU; if nothing is published for it, 0.8 of peak is assumed.
 MatmulRate matmul_rate(const Gpu& gpu);
@@ -66,8 +76,8 @@ MatmulRate single_element_rate(const Gpu& gpu);
 /// The factor on products of INT8, of those that have the rate of 16-bit products.
 double int8_share(const Gpu& gpu);
 
-/// The rate of Float8 products, as shares of the Float8 peak; empty if nothing is published.
-std::optional<MatmulRate> float8_rate(const Gpu& gpu, Float8Scaling scaling);
+/// The rate of such products, as shares of that peak; empty if nothing is published.
+std::optional<MatmulRate> scaled_rate(const Gpu& gpu, ProductScaling scaling);
 
 /// The factor of a shape, in (0, 1], on the best share. It is below 1 because output tiles may not
 /// fill the last wave of SMs, tiles are cut off at the edges, and each tile's k loop needs a start.

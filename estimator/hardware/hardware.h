@@ -34,7 +34,7 @@ void visit_fields(Visitor& visit, GpuPrice& price) {
 
 /// Dense FLOP per second by type; a type is empty when the GPU has no unit for it.
 struct PeakFlops {
-  std::optional<double> fp32, tf32, bf16, fp16, fp8, fp64, int8;
+  std::optional<double> fp32, tf32, bf16, fp16, fp8, fp4, fp64, int8;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, PeakFlops& peak) {
@@ -43,6 +43,7 @@ void visit_fields(Visitor& visit, PeakFlops& peak) {
   visit("bf16", peak.bf16, "BF16, FP32 accumulation");
   visit("fp16", peak.fp16, "FP16, FP32 accumulation");
   visit("fp8", peak.fp8, "FP8");
+  visit("fp4", peak.fp4, "FP4, with scales of blocks (NVFP4)");
   visit("fp64", peak.fp64, "FP64, with tensor cores where they have it");
   visit("int8", peak.int8, "INT8, additions and multiplications");
 }

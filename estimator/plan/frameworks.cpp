@@ -63,6 +63,8 @@ FrameworkTraits megatron_lm() {
           "gradients; weights in 8 bits are kept beside those in 16, on Hopper transposed, too; "
           "rows of each expert are padded to a multiple of 16 (mxfp8: 32); the reduction of the "
           "largest elements of the recipe delayed is not counted",
+          "fp4_format: the same in 4 bits, with a transposed copy and scales of 16 elements, after "
+          "Hadamard transforms; rows of each expert are padded to a multiple of 128",
           "cross_entropy_fusion none, native (compiled; has a second fp32 buffer for a short time) "
           "or te (the gradient overwrites the logits)",
           "a plan is a job's first launch: PyTorch's Inductor tunes the kernels of compiled "

@@ -1,6 +1,7 @@
 #include "estimator/plan/subject_rules.h"
 
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/quantization.h"
 
 namespace estimator {
 namespace {
@@ -27,8 +28,7 @@ void check_unused_offload_keys(Rules& rules) {
                 fmt::format("time.cpu_adam_parameters_per_second without {}", kKey),
                 "add --optimizer-cpu-offload, or leave it out");
   // use_precision_aware_optimizer_no_fp8_or_ds_fp8 in megatron/core/optimizer/optimizer_config.py
-  const bool keeps_masters =
-      t.fp8_format != Fp8Format::kNone && t.fp8_recipe != Fp8Recipe::kDelayed;
+  const bool keeps_masters = t.fp8_format != Fp8Format::kNone && quantization_of(t).finds_scale;
   rules.require(!t.use_precision_aware_optimizer || keeps_masters,
                 "the precision-aware optimizer keeps only 16 bits of each master weight on the GPU "
                 "(store_param_remainders), which is not supported, unless the recipe of 8-bit "

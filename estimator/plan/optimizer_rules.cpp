@@ -1,4 +1,5 @@
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/quantization.h"
 #include "estimator/plan/subject_rules.h"
 
 namespace estimator {
@@ -106,7 +107,7 @@ void check_narrow_moments(Rules& rules) {
                             to_string(t.dtype),
                             t.optimizer_cpu_offload),
                 "add --use-distributed-optimizer, or leave them out");
-  rules.require(t.fp8_format == Fp8Format::kNone || t.fp8_recipe != Fp8Recipe::kDelayed,
+  rules.require(quantization_of(t).finds_scale,
                 "with the recipe delayed TransformerEngine keeps 16 bits of each master weight "
                 "beside moments in bf16, which is not supported",
                 where + ", training.fp8_recipe = delayed",
@@ -138,7 +139,7 @@ void check_gathers_with_step(Rules& rules) {
                             t.optimizer_cpu_offload),
                 "leave it out");
   rules.require(
-      !t.fp8_param_gather || t.fp8_recipe != Fp8Recipe::kMxfp8,
+      !keeps_weights_quantized(t) || !quantization_of(t).gathers_in_16_bits,
       "parameters that are gathered in the memory of gradients cannot be gathered before "
       "these are zeroed",
       std::string(kGathersKey) + ", training.fp8_param_gather, training.fp8_recipe = mxfp8",

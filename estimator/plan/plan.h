@@ -90,6 +90,18 @@ constexpr std::array<EnumName<Fp8Recipe>, 3> enum_names(Fp8Recipe) {
            {Fp8Recipe::kMxfp8, "mxfp8"}}};
 }
 
+/// Megatron-LM's --fp4-format: the type in which these layers multiply in 4 bits.
+enum class Fp4Format { kNone, kE2m1 };
+constexpr std::array<EnumName<Fp4Format>, 2> enum_names(Fp4Format) {
+  return {{{Fp4Format::kNone, "none"}, {Fp4Format::kE2m1, "e2m1"}}};
+}
+
+/// Megatron-LM's --fp4-recipe: a scale for each 16 elements that a product sums, and one for all.
+enum class Fp4Recipe { kNvfp4 };
+constexpr std::array<EnumName<Fp4Recipe>, 1> enum_names(Fp4Recipe) {
+  return {{{Fp4Recipe::kNvfp4, "nvfp4"}}};
+}
+
 /// The framework whose kernels the shard stands for. Frameworks differ in what they keep for
 /// backward; frameworks.h says what each of them means.
 enum class Framework {
@@ -270,6 +282,9 @@ struct TrainingConfig {
   Fp8Format fp8_format = Fp8Format::kNone;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   bool fp8_param_gather = false;
+  Fp4Format fp4_format = Fp4Format::kNone;
+  Fp4Recipe fp4_recipe = Fp4Recipe::kNvfp4;
+  bool fp4_param_gather = false;
   CrossEntropyFusion cross_entropy_fusion = CrossEntropyFusion::kNone;
   bool gradient_accumulation_fusion = true;
   bool grad_reduce_in_bf16 = false;

@@ -32,8 +32,8 @@ void check_cuda_graphs(Rules& rules);
 /// Deterministic training: options that Megatron-LM refuses together with it.
 void check_determinism(Rules& rules);
 
-/// Products in 8 bits: what TransformerEngine and the GPU require.
-void check_eight_bits(Rules& rules);
+/// Products in 8 or 4 bits: what TransformerEngine and the GPU require.
+void check_quantization(Rules& rules);
 
 /// What cuBLAS accepts as the size of its workspace.
 void check_cublas_workspace(Rules& rules);

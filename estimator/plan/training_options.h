@@ -206,7 +206,7 @@ void visit_framework(Visitor& visit, TrainingConfig& training) {
 }
 
 template <class Visitor>
-void visit_eight_bits(Visitor& visit, TrainingConfig& training) {
+void visit_quantization(Visitor& visit, TrainingConfig& training) {
   visit(
       "fp8_format",
       training.fp8_format,
@@ -223,6 +223,18 @@ void visit_eight_bits(Visitor& visit, TrainingConfig& training) {
         {"of 8 bits: the weights of these layers are in 8 bits alone, and are gathered so after a "
          "step; the distributed optimizer keeps them in fp32",
          {{"--fp8-param-gather", "true"}}});
+  visit("fp4_format",
+        training.fp4_format,
+        {"megatron-lm: these layers multiply in 4 bits (e2m1), on Blackwell", {{"--fp4-format"}}});
+  visit("fp4_recipe",
+        training.fp4_recipe,
+        {"of 4 bits: 16 elements have a scale in 8 bits, and a tensor one in fp32 (nvfp4)",
+         {{"--fp4-recipe"}}});
+  visit("fp4_param_gather",
+        training.fp4_param_gather,
+        {"of 4 bits: the weights of these layers are in 4 bits alone, as fp8_param_gather keeps "
+         "them in 8",
+         {{"--fp4-param-gather", "true"}}});
 }
 
 /// What is one kernel, and what is several.
@@ -412,7 +424,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit_adapters(visit, training);
   visit_recompute(visit, training);
   visit_framework(visit, training);
-  visit_eight_bits(visit, training);
+  visit_quantization(visit, training);
   visit_fusions(visit, training);
   visit_determinism_and_checks(visit, training);
   visit_graphs(visit, training);

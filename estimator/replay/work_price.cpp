@@ -18,13 +18,13 @@
 namespace estimator {
 namespace {
 
-/// cublasLtMatmulMatrixScale_t
-Float8Scaling scaling_of(int64_t scale_mode) {
-  constexpr int64_t kVector16 = 1, kVector32 = 2, kOuterVector = 3;
-  if (scale_mode == 0) return Float8Scaling::kTensor;
-  if (scale_mode == kOuterVector) return Float8Scaling::kRow;
-  return scale_mode == kVector16 || scale_mode == kVector32 ? Float8Scaling::kMicro
-                                                            : Float8Scaling::kBlock;
+/// By cublasLtMatmulMatrixScale_t; matrices in 4 bits have one way.
+ProductScaling scaling_of(const TraceWork& work) {
+  constexpr int64_t kVector32 = 2, kOuterVector = 3;
+  if (work.dtype.starts_with("Float4")) return ProductScaling::kNvfp4;
+  if (work.scale_mode == 0) return ProductScaling::kTensor;
+  if (work.scale_mode == kOuterVector) return ProductScaling::kRow;
+  return work.scale_mode == kVector32 ? ProductScaling::kMicro : ProductScaling::kBlock;
 }
 
 /// Of a kernel with which PyTorch convolves each channel with its own filter, from the sizes of its
@@ -181,7 +181,7 @@ class PriceList {
                                 .is_misaligned = work.is_misaligned,
                                 .flops = work.flops,
                                 .bytes = static_cast<double>(work.bytes)};
-    if (is_matmul(record) && work.dtype.starts_with("Float8")) return float8_kernel(work, record);
+    if (is_matmul(record) && is_scaled_type(work.dtype)) return scaled_kernel(work, record);
     const WorkClass work_class = work.flops == 0        ? WorkClass::kMemoryBound
                                  : is_attention(record) ? WorkClass::kAttention
                                  : is_matmul(record)    ? WorkClass::kProducts
@@ -209,9 +209,9 @@ class PriceList {
 
   /// cuBLAS's kernel where one scale stands for a whole operand; CUTLASS's for scales of rows and
   /// for groups. Groups are priced as a usual shape.
-  WorkPrice float8_kernel(const TraceWork& work, const OperatorRecord& record) const {
-    const Float8Product product = float8_product(record);
-    const double rate = rates_.float8_flops_per_second(product.shape, product.scaling);
+  WorkPrice scaled_kernel(const TraceWork& work, const OperatorRecord& record) const {
+    const ScaledProduct product = scaled_product(record);
+    const double rate = rates_.scaled_flops_per_second(product.shape, product.scaling);
     return product_price(work.flops, rate, static_cast<double>(work.bytes), Source::kAssumed);
   }
 
@@ -223,8 +223,8 @@ class PriceList {
           shape, Dtype::kBf16, work.accumulates && work.result_dtype == "Float");
     }
     if (work.dtype == "Half") return rates_.matmul_flops_per_second(shape, Dtype::kFp16, false);
-    if (work.dtype.starts_with("Float8")) {
-      return rates_.float8_flops_per_second(shape, scaling_of(work.scale_mode));
+    if (is_scaled_type(work.dtype)) {
+      return rates_.scaled_flops_per_second(shape, scaling_of(work));
     }
     if (contains({"Double", "ComplexDouble"}, work.dtype))
       return rates_.fp64_flops_per_second(shape);
@@ -281,9 +281,9 @@ class PriceList {
 
   WorkPrice product(const TraceWork& work) const {
     const MatmulShape shape = product_shape(work);
-    const bool is_published = work.dtype == "BFloat16" || work.dtype == "Half" ||
-                              (work.dtype.starts_with("Float8") &&
-                               float8_rate(rates_.gpu(), scaling_of(work.scale_mode)));
+    const bool is_published =
+        work.dtype == "BFloat16" || work.dtype == "Half" ||
+        (is_scaled_type(work.dtype) && scaled_rate(rates_.gpu(), scaling_of(work)));
     return product_price(work.flops,
                          product_rate(work, shape),
                          moved_bytes(work),

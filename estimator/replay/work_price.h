@@ -78,9 +78,10 @@ double share_of_memory(double bytes, double seconds, const GpuRates& rates);
 
 /// The price of a work.
 ///   products    FLOPs over the rate of their shape and type, or their matrices (of a convolution:
-///               its tensors) over the memory's rate, if that takes longer. Float8 has a rate for
-///               each way of scaling; TF32, FP64 and INT8 reach the share of their own peak that
-///               16-bit elements reach of theirs (assumed). A complex product is four real ones.
+///               its tensors) over the memory's rate, if that takes longer. 8 and 4 bits have a
+///               rate for each way of scaling; TF32, FP64 and INT8 reach the share of their own
+///               peak that 16-bit elements reach of theirs (assumed). A complex product is four
+///               real ones.
 ///   attention   as operator_price() prices the operator
 ///   kernels     bytes over the memory's rate; copies within the device too
 ///   host        bytes over the rate of the link to the host

@@ -6,6 +6,7 @@
 #include "estimator/base/units.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/optimizer_moments.h"
+#include "estimator/plan/quantization.h"
 
 namespace estimator {
 namespace {
@@ -53,7 +54,8 @@ LeastState least_state(const Plan& plan) {
   const bool sums_in_fp32 = traits.gradient_type == GradientType::kFp32 &&
                             traits.gradient_keeping != GradientKeeping::kDeepspeed &&
                             !t.grad_reduce_in_bf16;
-  const int64_t weight = t.fp8_param_gather ? 1 : kSixteenBits;
+  // 4 bits of a weight count as none.
+  const int64_t weight = keeps_weights_quantized(t) ? quantization_of(t).bits / 8 : kSixteenBits;
   const int64_t gradient = sums_in_fp32 ? kFp32 : kSixteenBits;
   const int64_t optimizer = least_optimizer_bytes(plan);
   if (plan.parallelism.zero_stage > 0) return {.whole = weight + gradient, .shared = optimizer};

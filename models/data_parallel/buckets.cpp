@@ -13,6 +13,10 @@ namespace {
 constexpr int64_t kParameterAlignment = 64;  // elements: 128 bytes of bf16
 constexpr int64_t kBucketAlignment = 128;    // elements: 256 bytes of bf16
 
+int64_t bucket_multiple(const BufferShape& shape) {
+  return shape.sharded ? std::lcm(shape.data_ranks, kBucketAlignment) : 1;
+}
+
 /// As Megatron-LM's `shared_embedding`.
 bool is_alone(const Parameter& parameter, const BufferShape& shape) {
   return shape.sharded && &parameter == shape.tied;
@@ -147,12 +151,11 @@ class MatrixCollection {
 }  // namespace
 
 std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape) {
-  const int64_t bucket_multiple = shape.sharded ? std::lcm(shape.data_ranks, kBucketAlignment) : 1;
   const int64_t parameter_multiple = shape.sharded ? kParameterAlignment : 1;
   std::vector<Bucket> buckets(1);
   int64_t end = 0;
   const auto close = [&] {
-    end = estimator::round_up(end, bucket_multiple);
+    end = estimator::round_up(end, bucket_multiple(shape));
     buckets.back().end = end;
     buckets.push_back({.begin = end, .end = end, .chunk = 0, .slots = {}});
   };
@@ -168,7 +171,23 @@ std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const Buffe
   if (buckets.back().slots.empty())
     buckets.pop_back();
   else
-    buckets.back().end = estimator::round_up(end, bucket_multiple);
+    buckets.back().end = estimator::round_up(end, bucket_multiple(shape));
+  return buckets;
+}
+
+std::vector<Bucket> packed_buckets(std::vector<Bucket> buckets,
+                                   const BufferShape& shape,
+                                   int64_t elements_in_one) {
+  int64_t end = 0;
+  for (Bucket& bucket : buckets) {
+    bucket.begin = end;
+    for (ParameterSlot& slot : bucket.slots) {
+      const int64_t elements = (slot.end - slot.begin) / elements_in_one;
+      slot.begin = estimator::round_up(end, kParameterAlignment);
+      slot.end = end = slot.begin + elements;
+    }
+    bucket.end = end = estimator::round_up(end, bucket_multiple(shape));
+  }
   return buckets;
 }
 

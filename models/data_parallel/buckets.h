@@ -41,6 +41,13 @@ struct BufferShape {
 /// 128).
 std::vector<Bucket> lay_out_buckets(const ParameterList& parameters, const BufferShape& shape);
 
+/// The places of such parameters in a flat buffer whose elements hold so many of theirs, aligned
+/// and padded by the same rules (_compute_nvfp4_packed_layout in
+/// megatron/core/distributed/param_and_grad_buffer.py).
+std::vector<Bucket> packed_buckets(std::vector<Bucket> buckets,
+                                   const BufferShape& shape,
+                                   int64_t elements_in_one);
+
 /// Sizes in elements at which PyTorch's reducer closes a bucket: the first one, and all others.
 struct ReducerShape {
   int64_t first = 0;

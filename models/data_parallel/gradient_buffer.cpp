@@ -13,7 +13,7 @@
 
 #include "estimator/base/units.h"
 #include "models/data_parallel/finite_check.h"
-#include "models/shard/eight_bit_parameter.h"
+#include "models/shard/quantized_parameter.h"
 
 namespace models {
 
@@ -77,17 +77,19 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
   set_buckets(lay_out(parameters, options_));
   if (buckets_.empty()) return;
   const c10::NoGradGuard no_grad;
-  const int64_t elements = buckets_.back().end;
   const Parameter& first = *parameters.front();
-  shares_memory_ = first.eight_bits && first.eight_bits->products.gathers_before_quantizing();
-  const bool is_bytes = first.eight_bits && !shares_memory_;
+  shares_memory_ = first.quantized && first.quantized->products.gathers_before_quantizing();
+  const bool is_bytes = first.quantized && !shares_memory_;
+  places_ = is_bytes ? packed_buckets(
+                           buckets_, options_.shape, first.quantized->products.elements_of_byte())
+                     : buckets_;
   const at::TensorOptions parameter_options =
       (is_bytes ? first.value.options().dtype(at::kByte) : first.value.options())
           .requires_grad(false);
   {
     std::optional<SideStream::Scope> beside;
     if (options_.stream) beside.emplace(*options_.stream);
-    make_flat(elements, parameter_options);
+    make_flat(parameter_options);
   }
   if (options_.stream) options_.stream->join();
   if (options_.instances && options_.overlap) {
@@ -101,20 +103,14 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
     if (options_.reducer->is_torchs()) whole_ = parameters;
   }
   for (std::size_t index = 0; index < buckets_.size(); ++index) {
-    for (const ParameterSlot& slot : buckets_[index].slots) {
+    for (std::size_t i = 0; i < buckets_[index].slots.size(); ++i) {
+      const ParameterSlot& slot = buckets_[index].slots[i];
       Parameter& parameter = *slot.parameter;
-      const auto shape = parameter.value.sizes().vec();
       if (has_flat_gradients()) {
-        parameter.main_gradient = slice(gradients_, slot.begin, slot.end).view(shape);
+        parameter.main_gradient =
+            slice(gradients_, slot.begin, slot.end).view(parameter.value.sizes());
       }
-      if (sharded()) {
-        const at::Tensor place = slice(parameters_, slot.begin, slot.end).view(shape);
-        if (shares_memory_) {
-          parameter.eight_bits->products.read(parameter.eight_bits->held, place);
-        } else {
-          parameter.move_to(place.view(parameter.lasting().scalar_type()));
-        }
-      }
+      if (sharded()) move_in(places_[index].slots[i]);
       if (auto hook = hook_for(options_.own_gradients, parameter)) {
         torch::autograd::impl::set_post_acc_grad_hooks(parameter.value, std::move(hook));
       }
@@ -122,9 +118,22 @@ GradientBuffer::GradientBuffer(const ParameterList& parameters, GradientBufferOp
   }
 }
 
-void GradientBuffer::make_flat(int64_t elements, const at::TensorOptions& parameter_options) {
+/// Makes the place in the flat parameters that of the parameter.
+void GradientBuffer::move_in(const ParameterSlot& slot) {
+  Parameter& parameter = *slot.parameter;
+  const at::Tensor place = slice(parameters_, slot.begin, slot.end);
+  if (shares_memory_) {
+    return parameter.quantized->products.read(parameter.quantized->held,
+                                              place.view(parameter.value.sizes()));
+  }
+  const at::Tensor lasting = parameter.lasting();
+  parameter.move_to(place.view(lasting.sizes()).view(lasting.scalar_type()));
+}
+
+void GradientBuffer::make_flat(const at::TensorOptions& parameter_options) {
+  const int64_t elements = buckets_.back().end;
   if (keeps_parameters()) {
-    parameters_ = at::zeros({elements}, parameter_options);
+    parameters_ = at::zeros({places_.back().end}, parameter_options);
     observer().memory_lasts(parameters_, {MemoryCategory::kParameter, "parameter_buffer", ""});
   }
   if (has_flat_gradients()) {
@@ -266,7 +275,7 @@ void GradientBuffer::finish_gathers() {
 }
 
 void GradientBuffer::start_gather(std::size_t index) {
-  const Bucket& bucket = buckets_[index];
+  const Bucket& bucket = places_[index];
   const DirectionScope direction = once_in(estimator::Direction::kOptimizerStep);
   const auto [begin, end] = shard_range(bucket);
   gathers_.at(index) = options_.data_group->start_all_gather(
@@ -284,14 +293,14 @@ void GradientBuffer::finish_gather(std::size_t index) {
 /// megatron/core/distributed/param_and_grad_buffer.py.
 void GradientBuffer::parameters_arrived(const Bucket& bucket) {
   for (const ParameterSlot& slot : bucket.slots) {
-    const auto& eight_bits = slot.parameter->eight_bits;
-    if (!eight_bits) continue;
+    const auto& quantized = slot.parameter->quantized;
+    if (!quantized) continue;
     if (shares_memory_) {
       const at::Tensor values = slice(parameters_, slot.begin, slot.end);
-      eight_bits->products.quantize_into(eight_bits->held,
-                                         values.view(slot.parameter->value.sizes()));
+      quantized->products.quantize_into(quantized->held,
+                                        values.view(slot.parameter->value.sizes()));
     } else {
-      eight_bits->products.transpose(eight_bits->held);
+      quantized->products.transpose(quantized->held);
     }
   }
   if (shares_memory_) slice(parameters_, bucket.begin, bucket.end).zero_();
@@ -344,11 +353,12 @@ std::vector<OwnedPiece> GradientBuffer::owned_pieces() const {
       const at::Tensor& gradient = slot.parameter->main_gradient;
       const at::Tensor weights = shares_memory_ ? slice(parameters_, slot.begin, slot.end)
                                                 : slot.parameter->lasting().detach().view(-1);
+      const int64_t in_one = (slot.end - slot.begin) / weights.numel();
       pieces.push_back(
           {.parameter = slot.parameter,
            .begin = begin,
            .end = end,
-           .weights = slice(weights, begin, end),
+           .weights = slice(weights, begin / in_one, (end + in_one - 1) / in_one),
            .gradients = gradient.defined() ? slice(gradient.view(-1), begin, end) : gradient});
     }
   }
@@ -393,9 +403,9 @@ std::vector<at::Tensor> GradientBuffer::step_gradients(c10::ScalarType type) {
   return gradients;
 }
 
-int64_t GradientBuffer::padding_elements() const {
-  int64_t elements = buckets_.empty() ? 0 : buckets_.back().end;
-  for (const Bucket& bucket : buckets_) {
+int64_t GradientBuffer::padding_elements(const std::vector<Bucket>& buckets) {
+  int64_t elements = buckets.empty() ? 0 : buckets.back().end;
+  for (const Bucket& bucket : buckets) {
     for (const ParameterSlot& slot : bucket.slots) elements -= slot.end - slot.begin;
   }
   return elements;

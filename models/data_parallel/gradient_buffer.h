@@ -65,7 +65,7 @@ struct GradientBufferOptions {
 class GradientBuffer final : public DataParallel {
  public:
   /// Makes the gradient buffer and sets each parameter's main_gradient. When sharded it also moves
-  /// the parameters into one flat buffer of their type: all are in 8 bits (bytes), or none is.
+  /// the parameters into one flat buffer of their type: all are quantized (bytes), or none is.
   GradientBuffer(const ParameterList& parameters, GradientBufferOptions options);
   GradientBuffer(const GradientBuffer&) = delete;
   GradientBuffer& operator=(const GradientBuffer&) = delete;
@@ -99,9 +99,11 @@ class GradientBuffer final : public DataParallel {
            options_.own_gradients != OwnGradients::kUntilZeroed;
   }
   c10::ScalarType gradient_type() const override { return options_.type; }
-  int64_t parameter_padding() const override { return keeps_parameters() ? padding_elements() : 0; }
+  int64_t parameter_padding() const override {
+    return keeps_parameters() ? padding_elements(places_) : 0;
+  }
   int64_t gradient_padding() const override {
-    return has_flat_gradients() ? padding_elements() : 0;
+    return has_flat_gradients() ? padding_elements(buckets_) : 0;
   }
   std::optional<int64_t> gradient_elements() const override;
   Observer& observer() const override { return options_.observer; }
@@ -119,7 +121,8 @@ class GradientBuffer final : public DataParallel {
   const at::Tensor& parameters() const { return parameters_; }
 
  private:
-  void make_flat(int64_t elements, const at::TensorOptions& parameter_options);
+  void make_flat(const at::TensorOptions& parameter_options);
+  void move_in(const ParameterSlot& slot);
   void zero_gradients();
   /// What happens once in an iteration, for all buckets: they are of one chunk.
   DirectionScope once_in(estimator::Direction direction) const;
@@ -131,7 +134,7 @@ class GradientBuffer final : public DataParallel {
   void reduce_over_instances(const Bucket& bucket);
   void start_gather(std::size_t index);
   void finish_gather(std::size_t index);
-  /// Of parameters in 8 bits: they, or their transposes, are brought up to date.
+  /// Of quantized parameters: they, or their transposes, are brought up to date.
   void parameters_arrived(const Bucket& bucket);
   /// Whether the flat parameters have memory of their own.
   bool keeps_parameters() const { return sharded() && !shares_memory_; }
@@ -148,7 +151,7 @@ class GradientBuffer final : public DataParallel {
   void call_own_gradients_lasting();
   template <class Visit>
   void for_each_parameter(Visit&& visit) const;
-  int64_t padding_elements() const;
+  static int64_t padding_elements(const std::vector<Bucket>& buckets);
   int64_t replicas() const {
     return options_.replicas > 0 ? options_.replicas : options_.shape.data_ranks;
   }
@@ -162,6 +165,7 @@ class GradientBuffer final : public DataParallel {
   ParameterList whole_;    ///< with PyTorch's reducer: all, in the order of the model
   ParameterList arrived_;  ///< in the first iteration, in the order of their gradients
   at::Tensor parameters_;
+  std::vector<Bucket> places_;  ///< of parameters, which may be packed, in the flat parameters
   /// Parameters lie in the memory of the gradients while they are gathered, and are quantized from
   /// there (--reuse-grad-buf-for-mxfp8-param-ag).
   bool shares_memory_ = false;

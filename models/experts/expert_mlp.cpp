@@ -125,7 +125,7 @@ at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
 at::Tensor ExpertMlp::run_alone(const Layers& layers,
                                 const at::Tensor& rows,
                                 const at::Tensor& weights) const {
-  if (context_.plan.training.fp8_format == estimator::Fp8Format::kNone) {
+  if (!estimator::quantizes(context_.plan.training)) {
     return run_together(layers, rows, weights);
   }
   const int64_t count = layers.rows_of[0];

@@ -36,7 +36,7 @@ class ExpertMlp final : public FeedForward {
   at::Tensor run_together(const Layers& layers,
                           const at::Tensor& rows,
                           const at::Tensor& weights) const;
-  /// The same of one expert; in 8 bits, with rows added for its products.
+  /// The same of one expert; quantized, with rows added for its products.
   at::Tensor run_alone(const Layers& layers,
                        const at::Tensor& rows,
                        const at::Tensor& weights) const;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "estimator/base/units.h"
+#include "estimator/plan/quantization.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
 
@@ -62,9 +64,8 @@ struct RowFunction : torch::autograd::Function<RowFunction> {
 }  // namespace
 
 std::vector<int64_t> padded_rows(const estimator::Plan& plan, std::vector<int64_t> rows_of) {
-  if (plan.training.fp8_format == estimator::Fp8Format::kNone) return rows_of;
-  const int64_t multiple = plan.training.fp8_recipe == estimator::Fp8Recipe::kMxfp8 ? 32 : 16;
-  for (int64_t& rows : rows_of) rows = (rows + multiple - 1) / multiple * multiple;
+  const int64_t multiple = estimator::quantization_of(plan.training).expert_rows;
+  for (int64_t& rows : rows_of) rows = estimator::round_up(rows, multiple);
   return rows_of;
 }
 

@@ -1,4 +1,4 @@
-// Rows of experts, padded for products in 8 bits (Fp8Padding in
+// Rows of experts, padded for quantized products (Fp8Padding in
 // transformer_engine/pytorch/module/fp8_padding.py).
 #pragma once
 

@@ -5,11 +5,11 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/experts/grouped_linear_call.h"
-#include "models/shard/eight_bit_parameter.h"
 #include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
 #include "models/shard/products.h"
+#include "models/shard/quantized_parameter.h"
 
 namespace models {
 
@@ -128,9 +128,8 @@ GroupedLinear::GroupedLinear(ShardContext& context,
                     .sharded_dim = spec.sharded_dim,
                     .blocks = spec.output_blocks,
                     .expert = true}));
-    if (training.fp8_param_gather) {
-      hold_in_eight_bits(
-          *weights.back(), {context.plan, context.device_computes}, context.observer);
+    if (estimator::keeps_weights_quantized(training)) {
+      hold_quantized(*weights.back(), {context.plan, context.device_computes}, context.observer);
     }
   }
   call_ = std::make_shared<const GroupedLinearCall>(GroupedLinearCall{
@@ -142,7 +141,7 @@ GroupedLinear::GroupedLinear(ShardContext& context,
       .products = context.products(),
       .buffers = context.buffers,
       .plan = &context.plan,
-      .eight_bits = make_eight_bit_experts(context, spec),
+      .quantized = make_quantized_experts(context, spec),
       .python = python_of(context)});
 }
 
@@ -152,8 +151,8 @@ at::Tensor GroupedLinear::forward(const at::Tensor& input,
   for (const Parameter* weight : call_->weights) weights.push_back(weight->value);
   const KeptGroupedCall kept_call{.call = call_, .rows_of = rows_of};
   return as_python(call_->python, [&] {
-    return call_->eight_bits
-               ? eight_bit_grouped_linear(input, weights, kept_call)
+    return call_->quantized
+               ? quantized_grouped_linear(input, weights, kept_call)
                : GroupedLinearFunction::apply(input, at::TensorList(weights), kept_call);
   });
 }

@@ -1,6 +1,6 @@
 // The same linear layer for several experts, each with its own weight and its own rows. It runs one
 // matrix product for each expert, as TransformerEngine's GroupedLinear does with cuBLAS
-// (transformer_engine/pytorch/module/grouped_linear.py), in 16 or in 8 bits. Weights are split over
+// (transformer_engine/pytorch/module/grouped_linear.py), in 16, 8 or 4 bits. Weights are split over
 // the expert-tensor ranks.
 #pragma once
 

@@ -14,7 +14,7 @@
 
 namespace models {
 
-struct EightBitExperts;
+struct QuantizedExperts;
 
 struct GroupedLinearCall {
   ParameterStore* store;
@@ -25,7 +25,7 @@ struct GroupedLinearCall {
   Products products;
   std::shared_ptr<FrameworkBuffers> buffers;
   const estimator::Plan* plan;
-  std::shared_ptr<EightBitExperts> eight_bits;  ///< null if products are not in 8 bits
+  std::shared_ptr<QuantizedExperts> quantized;  ///< null if products are in 16 bits
   const char* python;                           ///< for host_work.h
 };
 
@@ -50,13 +50,13 @@ void for_each_expert(const std::vector<int64_t>& rows_of, const Visit& visit) {
 void use_workspaces(const GroupedLinearCall& call, const at::Device& device);
 
 /// Null if the plan's products are in 16 bits.
-std::shared_ptr<EightBitExperts> make_eight_bit_experts(const ShardContext& context,
-                                                        const GroupedLinearSpec& spec);
+std::shared_ptr<QuantizedExperts> make_quantized_experts(const ShardContext& context,
+                                                         const GroupedLinearSpec& spec);
 
-/// The layer in 8 bits, as TransformerEngine's GroupedLinear runs it, or its Linear for one expert:
-/// each expert's rows, weight and output gradients are quantized by themselves. `input` [rows,
-/// inputs], `weights` as autograd sees them; returns [rows, outputs].
-at::Tensor eight_bit_grouped_linear(const at::Tensor& input,
+/// The layer in 8 or 4 bits, as TransformerEngine's GroupedLinear runs it, or its Linear for one
+/// expert: each expert's rows, weight and output gradients are quantized by themselves. `input`
+/// [rows, inputs], `weights` as autograd sees them; returns [rows, outputs].
+at::Tensor quantized_grouped_linear(const at::Tensor& input,
                                     const std::vector<at::Tensor>& weights,
                                     const KeptGroupedCall& kept_call);
 

@@ -5,7 +5,7 @@
 #include <c10/core/GradMode.h>
 
 #include "estimator/plan/megatron_core.h"
-#include "models/layers/eight_bit_linear.h"
+#include "models/layers/quantized_linear.h"
 #include "models/layers/sequence_mappings.h"
 
 namespace models {
@@ -73,7 +73,7 @@ LinearCall::LinearCall(const ShardContext& context,
       buffers(context.buffers),
       keeper(context.keeper),
       deferred(make_deferred_products(context, spec)),
-      eight_bits(make_eight_bit_layer(context, spec, row_parallel)),
+      quantized(make_quantized_layer(context, spec, row_parallel)),
       plan(&context.plan),
       modules(context.modules),
       python(python_of(transformer_engine, spec)) {}

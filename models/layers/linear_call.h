@@ -1,4 +1,4 @@
-// What the autograd functions of a linear layer share: parallel_linear.cpp, eight_bit_linear.cpp.
+// What the autograd functions of a linear layer share: parallel_linear.cpp, quantized_linear.cpp.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,7 +32,7 @@ class DeferredProducts {
   std::deque<Operands> waiting_;
 };
 
-class EightBitLayer;
+class QuantizedLayer;
 
 /// What the autograd functions need to know of a layer, kept by its graph nodes.
 struct LinearCall {
@@ -60,7 +60,7 @@ struct LinearCall {
   std::shared_ptr<FrameworkBuffers> buffers;
   std::shared_ptr<OutputKeeper> keeper;
   std::shared_ptr<DeferredProducts> deferred;  ///< null if no products are deferred
-  std::shared_ptr<EightBitLayer> eight_bits;   ///< null if products are not in 8 bits
+  std::shared_ptr<QuantizedLayer> quantized;   ///< null if products are in 16 bits
   const estimator::Plan* plan;
   ModuleRunner* modules;
   const char* python;  ///< for host_work.h

@@ -7,13 +7,13 @@
 #include <optional>
 #include <utility>
 
-#include "models/layers/eight_bit_linear.h"
 #include "models/layers/linear_call.h"
+#include "models/layers/quantized_linear.h"
 #include "models/layers/sequence_mappings.h"
-#include "models/shard/eight_bit_parameter.h"
 #include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/products.h"
+#include "models/shard/quantized_parameter.h"
 
 namespace models {
 
@@ -177,8 +177,8 @@ Parameter& weight_of(const ShardContext& context,
                                  .group_rows = spec.group_rows,
                                  .at_mark = spec.at_mark,
                                  .packed = spec.packed});
-  if (is_in_eight_bits(context, spec) && context.plan.training.fp8_param_gather) {
-    hold_in_eight_bits(weight, {context.plan, context.device_computes}, context.observer);
+  if (is_quantized(context, spec) && estimator::keeps_weights_quantized(context.plan.training)) {
+    hold_quantized(weight, {context.plan, context.device_computes}, context.observer);
   }
   return weight;
 }
@@ -248,7 +248,7 @@ at::Tensor ColumnParallelLinear::compute(const at::Tensor& input) const {
   if (call_->autograds_own) {
     return autograds_own_product(*call_, input, bias, adapter_);
   }
-  if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, bias, call_);
+  if (call_->quantized) return quantized_linear(input, call_->weight->value, bias, call_);
   return ColumnParallelFunction::apply(input, call_->weight->value, bias, call_);
 }
 
@@ -301,7 +301,7 @@ at::Tensor RowParallelLinear::compute(const at::Tensor& input) const {
     const auto bias = bias_ ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
     return autograds_own_product(*call_, input, bias, adapter_);
   }
-  if (call_->eight_bits) return eight_bit_linear(input, call_->weight->value, {}, call_);
+  if (call_->quantized) return quantized_linear(input, call_->weight->value, {}, call_);
   return RowParallelFunction::apply(input, call_->weight->value, call_);
 }
 

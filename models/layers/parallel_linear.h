@@ -48,7 +48,7 @@ struct LinearSpec {
   bool whole_input = false;
   /// For a row parallel layer: forward() returns this rank's part of the sum, and the caller sums.
   bool caller_sums = false;
-  /// For products in 8 bits: the input is the output of a norm, which nobody else reads; or
+  /// For quantized products: the input is the output of a norm, which nobody else reads; or
   /// attention keeps it for its own backward.
   bool after_norm = false;
   bool input_is_kept = false;

@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "models/optimizer/muon.h"
-#include "models/shard/eight_bit_parameter.h"
+#include "models/shard/quantized_parameter.h"
 
 namespace models {
 
@@ -38,7 +38,7 @@ std::vector<T> select(const std::vector<T>& all, const std::vector<std::size_t>&
 
 /// Whether ranks quantize their parts of the parameter before these are gathered.
 bool quantizes_parts(const Parameter& parameter) {
-  return parameter.eight_bits && !parameter.eight_bits->products.gathers_before_quantizing();
+  return parameter.quantized && !parameter.quantized->products.gathers_before_quantizing();
 }
 
 }  // namespace
@@ -65,14 +65,15 @@ DistributedOptimizer::DistributedOptimizer(DataParallel& data_parallel,
   }
 }
 
-/// Megatron-LM starts from the weights as they were before they came into 8 bits
+/// Megatron-LM starts from the weights as they were before they were quantized
 /// (get_high_precision_init_val), which the host keeps until here.
 at::Tensor DistributedOptimizer::initial_master_weights(std::size_t piece) const {
   const at::Tensor& weights = model_weights_[piece];
   const Parameter& owner = *owners_[piece];
   if (quantizes_parts(owner)) {
-    at::Tensor in_16_bits = weights.to(owner.value.scalar_type());
-    return in_16_bits.mul_(owner.eight_bits->held.scale_of_rows).to(at::kFloat);
+    const QuantizedParameter& quantized = *owner.quantized;
+    return quantized.products.values_of(quantized.held, weights, owner.value.scalar_type())
+        .to(at::kFloat);
   }
   // `.clone().float()` in distrib_optimizer.py and optimizer.py of megatron/core/optimizer.
   const bool copies = settings_.copies_before_cast || settings_.offload;
@@ -285,7 +286,7 @@ void DistributedOptimizer::copy_to_model() {
   const std::size_t steps = settings_.calls == UpdateCalls::kFirstChunk ? 2 : 1;
   for (std::size_t number = 0; number < steps; ++number) {
     const std::optional<DirectionScope> step = scope_of_step(number);
-    copy_in_eight_bits(number);
+    copy_quantized(number);
     for (std::size_t i = 0; i < master_weights_.size(); ++i) {
       const Parameter& owner = *owners_[i];
       if (step_of(owner) == number && !quantizes_parts(owner)) {
@@ -296,7 +297,7 @@ void DistributedOptimizer::copy_to_model() {
 }
 
 /// The ranks agree on the scale of every parameter, also of those that other ranks update.
-void DistributedOptimizer::copy_in_eight_bits(std::size_t step) {
+void DistributedOptimizer::copy_quantized(std::size_t step) {
   const auto is_copied = [&](const Parameter& parameter) {
     return step_of(parameter) == step && quantizes_parts(parameter);
   };

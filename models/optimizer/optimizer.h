@@ -64,7 +64,7 @@ class DistributedOptimizer {
   void step_adamw_of(const std::vector<at::Tensor>& gradients);
   at::Tensor initial_master_weights(std::size_t piece) const;
   void copy_to_model();
-  void copy_in_eight_bits(std::size_t step);
+  void copy_quantized(std::size_t step);
 
   DataParallel& data_parallel_;
   OptimizerSettings settings_;

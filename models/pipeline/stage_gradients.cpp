@@ -61,7 +61,7 @@ int gathers_of_a_step(const estimator::Plan& plan, bool has_experts_apart) {
 
 enum class BufferKind {
   kMatrices,   ///< which Muon updates, each as a whole
-  kEightBits,  ///< weights in 8 bits
+  kQuantized,  ///< weights in 8 or 4 bits
   kOthers,
 };
 
@@ -75,7 +75,7 @@ struct BufferPart {
 /// Where buffers are laid out for whole matrices, all other parameters have a buffer of their own
 /// (tag_params_for_buffer_routing in megatron/core/optimizer/layer_wise_optimizer.py).
 BufferKind kind_of(const estimator::Plan& plan, const Parameter& parameter) {
-  if (parameter.eight_bits) return BufferKind::kEightBits;
+  if (parameter.quantized) return BufferKind::kQuantized;
   const bool apart = matrix_sharding(plan) == MatrixSharding::kByLayout;
   return apart && is_of_muon(parameter) ? BufferKind::kMatrices : BufferKind::kOthers;
 }

@@ -16,6 +16,7 @@
 #include "models/pipeline/message_order.h"
 #include "models/pipeline/mock_data.h"
 #include "models/pipeline/stage_gradients.h"
+#include "models/shard/quantized_parameter.h"
 
 namespace models {
 
@@ -403,7 +404,9 @@ double Trainer::loss() const { return loss_sum_.defined() ? loss_sum_.item().toD
 int64_t Trainer::trained_elements() const {
   int64_t elements = 0;
   for (const Parameter* parameter : stage_->parameters().trained()) {
-    elements += parameter->lasting().numel();
+    const auto& quantized = parameter->quantized;
+    elements +=
+        parameter->lasting().numel() * (quantized ? quantized->products.elements_of_byte() : 1);
   }
   return elements;
 }

@@ -89,6 +89,13 @@ void Communicator::all_reduce_max(at::Tensor tensor) {
   finish(backend_->allreduce(tensors, all_reduce_options(c10d::ReduceOp::MAX, runs_beside())));
 }
 
+void Communicator::all_reduce_max(std::vector<at::Tensor> tensors) {
+  c10d::AllreduceCoalescedOptions options;
+  options.reduceOp = c10d::ReduceOp::MAX;
+  options.asyncOp = runs_beside();
+  finish(backend_->allreduce_coalesced(tensors, options));
+}
+
 void Communicator::all_gather(at::Tensor output, at::Tensor input) {
   finish(gather(*backend_, output, input, runs_beside()));
 }

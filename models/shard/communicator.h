@@ -57,6 +57,8 @@ class Communicator {
 
   void all_reduce(at::Tensor tensor);
   void all_reduce_max(at::Tensor tensor);
+  /// Several in one call.
+  void all_reduce_max(std::vector<at::Tensor> tensors);
   /// `output` holds the inputs of all members, one after the other.
   void all_gather(at::Tensor output, at::Tensor input);
   /// `output` is this rank's part of the sum of all inputs.

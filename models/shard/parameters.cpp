@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "estimator/base/stable_hash.h"
-#include "models/shard/eight_bit_parameter.h"
+#include "models/shard/quantized_parameter.h"
 #include "models/shard/unbacked_tensor.h"
 
 namespace models {
@@ -75,7 +75,7 @@ std::pair<int64_t, int64_t> Parameter::owned_range() const {
 }
 
 at::Tensor Parameter::lasting() const {
-  if (eight_bits) return eight_bits->held.by_rows;
+  if (quantized) return quantized->held.by_rows;
   if (!part.defined()) return value;
   const auto [begin, end] = owned_range();
   if (data_part.is_flat) return part.narrow(0, 0, end - begin);
@@ -85,11 +85,13 @@ at::Tensor Parameter::lasting() const {
 }
 
 void Parameter::move_to(at::Tensor place) {
-  place.copy_(lasting());
-  if (eight_bits)
-    eight_bits->held.by_rows = std::move(place);
-  else
+  if (quantized) {
+    place.view(at::kByte).copy_(lasting().view(at::kByte));
+    quantized->held.by_rows = std::move(place);
+  } else {
+    place.copy_(lasting());
     value.set_data(place);
+  }
 }
 
 ParameterList list_of(std::deque<Parameter>& parameters) {
@@ -227,12 +229,18 @@ int64_t ParameterStore::gradient_stand_in_bytes() const {
   return bytes;
 }
 
+/// Of the parameter, in what lasts of it.
+static int64_t elements_of(const Parameter& parameter, const at::Tensor& lasting) {
+  const auto& quantized = parameter.quantized;
+  return lasting.numel() * (quantized ? quantized->products.elements_of_byte() : 1);
+}
+
 estimator::ParametersRecord ParameterStore::record() const {
   estimator::ParametersRecord record;
   for (const Parameter& parameter : parameters_) {
     const at::Tensor lasting = parameter.lasting();
     const int64_t bytes = lasting.numel() * lasting.element_size();
-    record.count += lasting.numel();
+    record.count += elements_of(parameter, lasting);
     record.bytes += bytes;
     record.tensors.push_back({.name = parameter.name,
                               .shape = lasting.sizes().vec(),

@@ -79,13 +79,13 @@ struct DataPart {
   bool is_flat = false;
 };
 
-struct EightBitParameter;
+struct QuantizedParameter;
 
 /// FSDP: a parameter of two units, each of which gathers it by itself, has a leaf in each of them,
 /// and one part (see ParameterStore::add_leaf).
 struct Parameter {
   std::string name;
-  /// Leaf, which requires gradients if it is trained; unbacked if only `part` or `eight_bits`
+  /// Leaf, which requires gradients if it is trained; unbacked if only `part` or `quantized`
   /// lasts.
   at::Tensor value;
   bool trained = true;  ///< false: its values never change (the weights beside adapters)
@@ -95,8 +95,8 @@ struct Parameter {
   DataPart data_part;
   /// Of another leaf of a parameter: the one that stands for it. Else null.
   const Parameter* leaf_of = nullptr;
-  /// Its values, if they are in 8 bits alone (eight_bit_parameter.h); else null.
-  std::shared_ptr<EightBitParameter> eight_bits;
+  /// Its values, if they are quantized alone (quantized_parameter.h); else null.
+  std::shared_ptr<QuantizedParameter> quantized;
   at::Tensor main_gradient;  ///< view of the gradient buffer, same shape; set by GradientBuffer
   Sharding sharding;
   TensorPlace tensor_place;  ///< of this rank among those that split it
@@ -125,8 +125,8 @@ struct Parameter {
 
   /// Elements [begin, end) of the flattened value that `part` holds.
   std::pair<int64_t, int64_t> owned_range() const;
-  /// The tensor that lasts on this rank: the value, or this rank's own rows of it, or what the
-  /// value is in 8 bits.
+  /// The tensor that lasts on this rank: the value, or this rank's own rows of it, or its
+  /// quantized values.
   at::Tensor lasting() const;
   /// Moves a value that lasts as a whole to `place`, which has its shape and type.
   void move_to(at::Tensor place);

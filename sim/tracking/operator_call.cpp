@@ -91,7 +91,8 @@ bool is_zero(const IValue& value) {
 }
 
 double matrix_product_flops(const at::Tensor& left, const at::Tensor& right) {
-  return 2.0 * static_cast<double>(left.numel()) * static_cast<double>(right.size(-1));
+  const double elements = left.scalar_type() == at::kFloat4_e2m1fn_x2 ? 2 : 1;
+  return 2.0 * elements * static_cast<double>(left.numel()) * static_cast<double>(right.size(-1));
 }
 
 struct Sequence {

@@ -42,6 +42,21 @@ TEST(Buckets, OfTheDistributedOptimizerAlignParametersAndEnds) {
   EXPECT_EQ(buckets[0].end, 384);
 }
 
+// Each two elements in one: 100 -> [0, 50); 400 starts at 64 -> [64, 264), and ends the bucket at
+// 384; the last one has 15 of 30, and again 384.
+TEST(Buckets, MayHoldPackedParametersByTheSameRules) {
+  auto parameters = empty_parameters({30, 400, 100});
+  const BufferShape shape{.sharded = true, .data_ranks = 3, .bucket_elements = 450};
+  const auto places = packed_buckets(lay_out_buckets(list_of(parameters), shape), shape, 2);
+  ASSERT_EQ(places.size(), 2u);
+  EXPECT_EQ(places[0].slots[0].end, 50);
+  EXPECT_EQ(places[0].slots[1].begin, 64);
+  EXPECT_EQ(places[0].slots[1].end, 264);
+  EXPECT_EQ(places[1].begin, 384);
+  EXPECT_EQ(places[1].slots[0].end, 399);
+  EXPECT_EQ(places[1].end, 768);
+}
+
 TEST(Buckets, AreClosedOnceTheyReachTheLimit) {
   auto parameters = empty_parameters({10, 20, 30, 40});
   const auto buckets = lay_out_buckets(list_of(parameters), {.bucket_elements = 60});

@@ -242,7 +242,9 @@ class Plans(unittest.TestCase):
         said = plans.plan_of(row(precision="fp8_cs", dtype="FP8"))["training"]
         self.assertEqual((said["dtype"], said["fp8_recipe"], said["fp8_param_gather"]),
                          ("bf16", "tensorwise", True))
-        self.assert_left_out("precision 'nvfp4' has no word", row(precision="nvfp4"))
+        said = plans.plan_of(row(precision="nvfp4"))["training"]
+        self.assertEqual((said["dtype"], said["fp4_recipe"], said["fp4_param_gather"]), ("bf16", "nvfp4", True))
+        self.assert_left_out("precision 'fp6' has no word", row(precision="fp6"))
 
     def test_what_a_recipe_of_megatron_bridge_does_and_no_plan_says_is_the_reason(self):
         for said, reason in (({"megatron_fsdp": True}, "Megatron-FSDP"),
@@ -269,7 +271,7 @@ class Plans(unittest.TestCase):
         self.assertGreater(len(rows), 60)
         for each in rows:
             self.assertEqual(set(each.config["recipe"]), {"path", "commit", "name"}, each.id)
-            self.assertIn(each.config["precision"], (*plans.BRIDGE_PRECISIONS, "nvfp4"), each.id)
+            self.assertIn(each.config["precision"], plans.BRIDGE_PRECISIONS, each.id)
 
     # 126 layers, the embedding and the head: 128 in 8 stages of 2 chunks.
     def test_chunks_count_the_embedding_and_the_head_as_layers(self):

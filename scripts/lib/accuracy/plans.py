@@ -173,6 +173,8 @@ BRIDGE_PRECISIONS = {
                "fp8_param_gather": True},
     "fp8_mx": {"dtype": "bf16", "fp8_format": "e4m3", "fp8_recipe": "mxfp8",
                "fp8_param_gather": True},
+    "nvfp4": {"dtype": "bf16", "fp4_format": "e2m1", "fp4_recipe": "nvfp4",
+              "fp4_param_gather": True},
 }
 
 # What a recipe does that no plan says: the key of a row -> what it is.

@@ -7,11 +7,12 @@ from against.report import Judge
 
 from .variations import vary
 
-FAMILIES = ("dense", "fp8", "experts", "fp8-experts", "mla", "mtp", "local")
+FAMILIES = ("dense", "fp8", "fp4", "experts", "fp8-experts", "fp4-experts", "mla", "mtp", "local")
 
-DENSE = ("dense", "fp8", "mtp", "local")
-EXPERTS = ("experts", "fp8-experts")
+DENSE = ("dense", "fp8", "fp4", "mtp", "local")
+EXPERTS = ("experts", "fp8-experts", "fp4-experts")
 EIGHT_BITS = ("fp8", "fp8-experts")
+FOUR_BITS = ("fp4", "fp4-experts")
 
 JUDGE = Judge(program="Megatron-LM", kind="against_megatron", bound=0.003, close=0.001,
               close_share={"dense": 0.9, "experts": 0.0, "mla": 0.0})
@@ -105,7 +106,7 @@ def _layout(draw, family):
     tensor = draw.one_of(1, 1, 2, 2, 4)
     pipeline = draw.one_of(1, 1, 2, 4)
     chunks = draw.one_of(1, 1, 2) if pipeline > 1 else 1
-    context = draw.one_of(1, 1, 1, 2) if family in ("dense", "fp8") else 1
+    context = draw.one_of(1, 1, 1, 2) if family in ("dense", "fp8", "fp4") else 1
     data = draw.one_of(1, 2, 4)
     expert = draw.one_of(*[e for e in (1, 2, 4) if e <= data * tensor]) \
         if family in EXPERTS else 1
@@ -257,7 +258,9 @@ def _recomputed_modules(draw, family, words):
                "mtp": ["core_attn", "mlp", "layernorm"], "local": ["core_attn", "mlp"],
                "mla": ["core_attn", "mlp", "layernorm", "mla_up_proj"],
                "experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"],
-               "fp8-experts": ["core_attn", "moe", "shared_experts", "moe_act"]}[family]
+               "fp8-experts": ["core_attn", "moe", "shared_experts", "moe_act"],
+               "fp4": ["core_attn", "mlp", "layernorm"],
+               "fp4-experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"]}[family]
     fails = set()
     if "--no-moe-grouped-gemm" in words or "delayed" in words:
         fails.add("moe_act")
@@ -317,12 +320,17 @@ def draw_configuration(seed, number, family):
                 "--fp8-recipe", more.one_of("tensorwise", "delayed")]
         gpu, bits = _gpu_of_bits(Draw(f"{seed}/gpu", number), bits)
         words += bits
+    if family in FOUR_BITS:
+        gpu = BLACKWELL
+        words += ["--fp4-format", "e2m1", "--fp4-recipe", "nvfp4"]
     words += _variants(more, family, words)
     training, real, needs = _training(draw, layout, family)
     if family in EIGHT_BITS and "--use-distributed-optimizer" in training and more.chance(0.6):
         training.append("--fp8-param-gather")
         if "mxfp8" in words:
             real.append("--reuse-grad-buf-for-mxfp8-param-ag")
+    if family in FOUR_BITS and "--use-distributed-optimizer" in training and more.chance(0.6):
+        training.append("--fp4-param-gather")
     if Draw(f"{seed}/gradients", number).chance(0.3):
         training.append("--grad-reduce-in-bf16")
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
@@ -335,7 +343,7 @@ def draw_configuration(seed, number, family):
     words = vary(Draw(f"{seed}/variations", number), words, layout.world_size)
     if "allgather" in words:
         needs.add("masked_select")
-    if "mxfp8" in words:
+    if "mxfp8" in words or "nvfp4" in words:
         needs.add("coalescing")
     stage = draw.between(0, layout.pipeline - 1)
     if family == "mtp" and stage > 0:  # stages between the ends know nothing of predictions

@@ -65,7 +65,7 @@ def optimizer(draw, words, world_size):
 
 def types(draw, words):
     """fp16 with its loss scale. Gradients are reduced in 16 bits only beside bf16."""
-    if "--fp8-format" in words or not draw.chance(0.15):
+    if "--fp8-format" in words or "--fp4-format" in words or not draw.chance(0.15):
         return words
     return ["--fp16" if word == "--bf16" else word for word in words if word != "--grad-reduce-in-bf16"]
 

@@ -8,6 +8,7 @@
 #include "estimator/base/files.h"
 #include "estimator/base/machine_share.h"
 #include "estimator/base/range.h"
+#include "estimator/plan/quantization.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/launched_world.h"
@@ -111,14 +112,15 @@ void refuse_virtual_stages(const estimator::Plan& plan) {
        .help = "use parallelism.virtual_stages = 1"});
 }
 
-/// Each layout rounds other parts of a matrix to 8 bits, by three bits of mantissa: no tolerance
-/// would tell this from a mistake.
-void refuse_eight_bits(const estimator::Plan& plan) {
-  if (plan.training.fp8_format == estimator::Fp8Format::kNone) return;
+/// Each layout rounds other parts of a matrix to 8 or 4 bits, by three or one of mantissa: no
+/// tolerance would tell this from a mistake.
+void refuse_quantization(const estimator::Plan& plan) {
+  if (!estimator::quantizes(plan.training)) return;
   throw estimator::UserError(
-      {.what = "verify does not compare products in 8 bits",
-       .where = fmt::format("training.fp8_format = {}", to_string(plan.training.fp8_format)),
-       .help = "leave fp8_format out: the layers are the same in 16 and in 32 bits"});
+      {.what = fmt::format("verify does not compare products in {} bits",
+                           estimator::quantization_of(plan.training).bits),
+       .where = estimator::quantized_format(plan.training),
+       .help = "leave the format out: the layers are the same in 16 and in 32 bits"});
 }
 
 void print(const Verification& verification, const PlanInput& input, const ReportStyle& style) {
@@ -137,7 +139,7 @@ ExitCode run_verify(const VerifyOptions& options, const Environment& environment
   if (world) write_to_standard_error(to_text(*world) + "\n");
   const PlanInput input = resolve_for(world, options.plan, environment);
   refuse_virtual_stages(input.plan);
-  refuse_eight_bits(input.plan);
+  refuse_quantization(input.plan);
   const int64_t available_bytes = estimator::machine_share().memory_bytes;
   if (!world && available_bytes > 0) require_memory_for_verification(input.plan, available_bytes);
   const estimator::ModelConfig& model = input.plan.model;

@@ -5,6 +5,7 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/plan_notes.h"
 #include "estimator/hardware/hardware.h"
+#include "estimator/plan/quantization.h"
 
 namespace sim {
 
@@ -42,6 +43,18 @@ std::string experts_line(const estimator::Plan& plan) {
 }
 
 /// Where the framework is not the usual one, and nobody asked for it.
+/// ", products and weights in fp8 (hybrid, mxfp8)"; empty where all is in 16 bits.
+std::string products_text(const estimator::TrainingConfig& t) {
+  if (!estimator::quantizes(t)) return "";
+  const char* weights = estimator::keeps_weights_quantized(t) ? " and weights" : "";
+  return t.fp4_format == estimator::Fp4Format::kNone
+             ? fmt::format(", products{} in fp8 ({}, {})",
+                           weights,
+                           to_string(t.fp8_format),
+                           to_string(t.fp8_recipe))
+             : fmt::format(", products{} in fp4 ({})", weights, to_string(t.fp4_recipe));
+}
+
 std::string chosen_text(const PlanInput& input) {
   const bool is_said = input.spec.says("training.framework");
   return input.plan.parallelism.divides_gradients() && !is_said ? " (chosen for FSDP2)" : "";
@@ -85,12 +98,7 @@ std::string plan_text(const PlanInput& input) {
          fmt::format(
              "{}{}, {}, recompute {}, attention {}, framework {}{}, vocabulary {} ({} padded)\n",
              to_string(t.dtype),
-             t.fp8_format == estimator::Fp8Format::kNone
-                 ? ""
-                 : fmt::format(", products{} in fp8 ({}, {})",
-                               t.fp8_param_gather ? " and weights" : "",
-                               to_string(t.fp8_format),
-                               to_string(t.fp8_recipe)),
+             products_text(t),
              to_string(t.optimizer),
              to_string(t.recompute),
              to_string(t.attention.value()),

@@ -46,18 +46,19 @@ TitledTable bound_table(const Roofline& roofline) {
 TitledTable row_table(const char* title, const std::vector<RooflineRow>& rows) {
   constexpr double kTera = 1e12;
   constexpr std::size_t kShown = 12;
-  Table table({{title, Align::kLeft},
-               {"calls", Align::kRight, "simulated: those of one iteration"},
-               {"time", Align::kRight, kKernelTime},
-               {"share", Align::kRight, "of the time of all kernels"},
-               {"FLOP/byte", Align::kRight, "computed from the shapes that were run"},
-               {"", Align::kLeft, "", "bound"},
-               {"TFLOP/s", Align::kRight, "FLOP over time"},
-               {"of peak",
-                Align::kRight,
-                "of the published dense peak of the plan's dtype, of FP8 for products in FP8"},
-               {"TB/s", Align::kRight, "bytes over time"},
-               {"of peak", Align::kRight, "of the published bandwidth of the memory"}});
+  Table table(
+      {{title, Align::kLeft},
+       {"calls", Align::kRight, "simulated: those of one iteration"},
+       {"time", Align::kRight, kKernelTime},
+       {"share", Align::kRight, "of the time of all kernels"},
+       {"FLOP/byte", Align::kRight, "computed from the shapes that were run"},
+       {"", Align::kLeft, "", "bound"},
+       {"TFLOP/s", Align::kRight, "FLOP over time"},
+       {"of peak",
+        Align::kRight,
+        "of the published dense peak of the plan's dtype, of FP8 or FP4 for products in these"},
+       {"TB/s", Align::kRight, "bytes over time"},
+       {"of peak", Align::kRight, "of the published bandwidth of the memory"}});
   for (std::size_t i = 0; i < std::min(rows.size(), kShown); ++i) {
     const RooflineRow& row = rows[i];
     table.add_row({row.name,

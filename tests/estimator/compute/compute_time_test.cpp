@@ -85,20 +85,20 @@ TEST(OperatorPrice, GrowsAsTheKernelReachesLessOfTheMemorysRate) {
 
 // The rate is that of the scales: one for each operand, for each row and column, or for each 128 or
 // 32 elements of a row.
-TEST(OperatorPrice, OfAFloat8ProductIsThatOfItsScales) {
+TEST(OperatorPrice, OfAScaledProductIsThatOfItsScales) {
   const int64_t n = 8192;
   const MatmulShape shape{.m = n, .n = n, .k = n};
   const double flops = 2.0 * n * n * n;
   struct Case {
     const char* gpu;
     std::vector<int64_t> left, right;
-    Float8Scaling scaling;
+    ProductScaling scaling;
   };
-  const std::vector<Case> cases = {{"h100-sxm", {1}, {1}, Float8Scaling::kTensor},
-                                   {"h100-sxm", {n, 1}, {1, n}, Float8Scaling::kRow},
-                                   {"h100-sxm", {n, n / 128}, {n / 128, n}, Float8Scaling::kBlock},
-                                   {"b200", {1}, {1}, Float8Scaling::kTensor},
-                                   {"b200", {n, n / 32}, {n / 32, n}, Float8Scaling::kMicro}};
+  const std::vector<Case> cases = {{"h100-sxm", {1}, {1}, ProductScaling::kTensor},
+                                   {"h100-sxm", {n, 1}, {1, n}, ProductScaling::kRow},
+                                   {"h100-sxm", {n, n / 128}, {n / 128, n}, ProductScaling::kBlock},
+                                   {"b200", {1}, {1}, ProductScaling::kTensor},
+                                   {"b200", {n, n / 32}, {n / 32, n}, ProductScaling::kMicro}};
   std::set<double> seen;
   for (const Case& product : cases) {
     SCOPED_TRACE(std::string(product.gpu) + " " + std::string(to_string(product.scaling)));
@@ -110,9 +110,26 @@ TEST(OperatorPrice, OfAFloat8ProductIsThatOfItsScales) {
                                             4e8);
     const double rate =
         flops / (operator_price(record, rates, Dtype::kBf16).seconds - kLaunchSeconds);
-    EXPECT_NEAR(rate / rates.float8_flops_per_second(shape, product.scaling), 1, 1e-9);
+    EXPECT_NEAR(rate / rates.scaled_flops_per_second(shape, product.scaling), 1, 1e-9);
     EXPECT_TRUE(seen.insert(rate).second);
   }
+}
+
+// Two elements of 4 bits are one of a shape.
+TEST(OperatorPrice, OfAProductInFourBitsIsThatOfItsElements) {
+  const int64_t n = 8192;
+  const double flops = 2.0 * n * n * n;
+  const OperatorRecord record = operation("aten::_scaled_mm",
+                                          "Float4_e2m1fn_x2",
+                                          {{n, n / 2}, {n / 2, n}, {n, n / 16}, {n / 16, n}},
+                                          flops,
+                                          7e7);
+  const GpuRates rates(*find_gpu("gb300"), nullptr);
+  const double rate =
+      flops / (operator_price(record, rates, Dtype::kBf16).seconds - kLaunchSeconds);
+  const double expected =
+      rates.scaled_flops_per_second({.m = n, .n = n, .k = n}, ProductScaling::kNvfp4);
+  EXPECT_NEAR(rate / expected, 1, 1e-9);
 }
 
 // 16 heads of 108 elements of 16 bits, which are no multiple of 16 bytes: the fp32 units of an

@@ -71,9 +71,23 @@ TEST(MegatronFramework, KeepsScalesOfBlocksBesideWeightsInEightBits) {
             2 * 2 * 12 * h * h * 33 / 32);
 }
 
-/// Bytes of a gather of a sequence in 8 bits, and how many there are in an iteration.
-std::map<int64_t, int64_t> gathers_in_eight_bits(const char* recipe) {
-  Json plan = eight_bits("b200", recipe);
+Json four_bits() {
+  return {{"cluster", {{"gpu", "b200"}}},
+          {"training", {{"dtype", "bf16"}, {"fp4_format", "e2m1"}, {"attention", "fused"}}}};
+}
+
+// Half a byte of each element twice, a byte of every 16 elements twice, and the largest element of
+// each of the four weights of two layers twice (NVFP4Quantizer).
+TEST(MegatronFramework, KeepsWeightsInFourBitsBesideThoseInSixteen) {
+  constexpr int64_t kLargest = 2 * 2 * 4 * 512;
+  Json sixteen = four_bits();
+  sixteen["training"]["fp4_format"] = "none";
+  EXPECT_EQ(held_between_iterations(four_bits()) - held_between_iterations(sixteen),
+            2 * 2 * 12 * h * h * 9 / 16 + kLargest);
+}
+
+/// Bytes of a gather of a quantized sequence, and how many there are in an iteration.
+std::map<int64_t, int64_t> gathers_of(Json plan) {
   plan["parallelism"] = {{"tensor", 2}, {"sequence_parallel", true}};
   plan["cluster"]["gpus_per_node"] = 2;
   std::map<int64_t, int64_t> gathers;
@@ -88,12 +102,14 @@ std::map<int64_t, int64_t> gathers_in_eight_bits(const char* recipe) {
 // the other.
 TEST(MegatronFramework, GathersScalesOfBlocksWithThePartsOfASequence) {
   constexpr int64_t kWhole = s * b * h;
-  const auto of_tensors = gathers_in_eight_bits("tensorwise");
-  const auto of_blocks = gathers_in_eight_bits("mxfp8");
+  const auto of_tensors = gathers_of(eight_bits("b200", "tensorwise"));
+  const auto of_blocks = gathers_of(eight_bits("b200", "mxfp8"));
   const int64_t layers = of_tensors.at(kWhole) / (2 + 2 + 2);
   EXPECT_EQ(of_tensors, (std::map<int64_t, int64_t>{{kWhole, layers * 6}}));
   EXPECT_EQ(of_blocks,
             (std::map<int64_t, int64_t>{{kWhole, layers * 8}, {kWhole / 32, layers * 8}}));
+  EXPECT_EQ(gathers_of(four_bits()),
+            (std::map<int64_t, int64_t>{{kWhole / 2, layers * 8}, {kWhole / 16, layers * 8}}));
 }
 
 // Without rotary positions query, key and value are read where their product wrote them, [s, b,
@@ -131,6 +147,16 @@ TEST(MegatronFramework, KeepsWeightsInEightBitsAlone) {
     EXPECT_EQ(held_between_iterations(beside) - held_between_iterations(alone),
               2 * kFp16 * 12 * h * h);
   }
+}
+
+// The copies of rows in 4 bits come into the buffer that is gathered.
+TEST(MegatronFramework, KeepsWeightsInFourBitsAlone) {
+  Json beside = four_bits();
+  beside["parallelism"] = {{"zero_stage", 1}};
+  Json alone = beside;
+  alone["training"]["fp4_param_gather"] = true;
+  EXPECT_EQ(held_between_iterations(beside) - held_between_iterations(alone),
+            2 * kFp16 * 12 * h * h);
 }
 
 /// Two stages of one layer; vocabulary 1024.

@@ -452,6 +452,18 @@ TEST_F(MegatronImport, ReadsProductsInEightBits) {
   EXPECT_EQ(technique("--use-distributed-optimizer --fp8-param-gather"), "");
 }
 
+TEST_F(MegatronImport, ReadsProductsInFourBits) {
+  const std::string words =
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --fp4-format e2m1 ";
+  const ImportedPlan plan =
+      imported(words + "--fp4-recipe nvfp4 --use-distributed-optimizer --fp4-param-gather");
+  EXPECT_TRUE(plan.techniques.empty());
+  const Json training = plan.tree.json()["training"];
+  EXPECT_EQ(training["fp4_format"], "e2m1");
+  EXPECT_EQ(training["fp4_param_gather"], true);
+  EXPECT_EQ(imported(words + "--fp4-recipe custom").techniques.front().technique->name, "fp4");
+}
+
 TEST_F(MegatronImport, ReadsGradientsInBf16) {
   const ImportedPlan plan = imported(
       "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --bf16 --grad-reduce-in-bf16");

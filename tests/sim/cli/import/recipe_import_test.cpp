@@ -68,10 +68,16 @@ def bf16_with_mxfp8_mixed():
     cfg.fp8 = "e4m3"
     cfg.fp8_recipe = "mxfp8"
     return cfg
+def bf16_with_nvfp4_mixed():
+    cfg = bf16_mixed()
+    cfg.fp4 = "e2m1"
+    cfg.fp4_recipe = "nvfp4"
+    cfg.fp4_param_gather = True
+    return cfg
 )");
     write("src/megatron/bridge/perf_recipes/llama3.py", R"(
 from megatron.bridge.recipes.llama import llama3_70b_pretrain_config
-from megatron.bridge.training.mixed_precision import bf16_with_mxfp8_mixed
+from megatron.bridge.training.mixed_precision import bf16_with_mxfp8_mixed, bf16_with_nvfp4_mixed
 COMMON = {"NCCL_NVLS_ENABLE": 0}
 
 def llama3_70b_pretrain_64gpu_gb200_bf16_config():
@@ -120,6 +126,12 @@ def llama3_70b_pretrain_64gpu_gb200_fp8mx_config():
 def llama3_70b_pretrain_64gpu_gb200_fp8mx_param_config():
     cfg = llama3_70b_pretrain_64gpu_gb200_fp8mx_config()
     cfg.mixed_precision.fp8_param_gather = True
+    return cfg
+
+def llama3_70b_pretrain_64gpu_gb200_nvfp4_config():
+    cfg = llama3_70b_pretrain_64gpu_gb200_bf16_config()
+    cfg.mixed_precision = bf16_with_nvfp4_mixed()
+    cfg.model.disable_parameter_transpose_cache = True
     return cfg
 
 def llama3_70b_pretrain_64gpu_gb200_experts_config():
@@ -227,6 +239,17 @@ TEST_F(RecipeFiles, QuantizeWeightsAgainWhereTheyAreKeptInSixteenBits) {
   EXPECT_THAT(names_of_techniques(imported(recipes + "fp8mx_param_config")), IsEmpty());
 }
 
+TEST_F(RecipeFiles, MayMultiplyInFourBits) {
+  write_bridge();
+  const ImportedPlan plan = imported(
+      "src/megatron/bridge/perf_recipes/llama3.py:llama3_70b_pretrain_64gpu_gb200_nvfp4_config");
+  EXPECT_THAT(names_of_techniques(plan), IsEmpty());
+  const Json training = plan.tree.json()["training"];
+  EXPECT_EQ(training["fp4_format"], "e2m1");
+  EXPECT_EQ(training["fp4_param_gather"], true);
+  EXPECT_FALSE(training.contains("fp8_format"));
+}
+
 TEST_F(RecipeFiles, OfWhichOneMustBeNamed) {
   write_bridge();
   const std::string file = "src/megatron/bridge/perf_recipes/llama3.py";
@@ -238,6 +261,7 @@ TEST_F(RecipeFiles, OfWhichOneMustBeNamed) {
                         "llama3_70b_pretrain_64gpu_gb200_aware_config, "
                         "llama3_70b_pretrain_64gpu_gb200_fp8mx_config, "
                         "llama3_70b_pretrain_64gpu_gb200_fp8mx_param_config, "
+                        "llama3_70b_pretrain_64gpu_gb200_nvfp4_config, "
                         "llama3_70b_pretrain_64gpu_gb200_experts_config"));
   EXPECT_THAT(error_of(file + ":llama3_70b_pretrain_64gpu_gb200_bf16_confg"),
               HasSubstr("did you mean llama3_70b_pretrain_64gpu_gb200_bf16_config?"));

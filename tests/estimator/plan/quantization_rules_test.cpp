@@ -10,7 +10,7 @@ namespace estimator {
 namespace {
 
 /// One mistake, and words of the message that it must get.
-struct BadEightBits {
+struct BadPlan {
   Json changes;
   std::vector<std::string> words;
 };
@@ -42,14 +42,29 @@ Json with_latents(const char* key, int64_t width) {
   return {{"model", model}};
 }
 
+Json in_four_bits(const Json& changes = Json::object()) {
+  Json tree = {{"training", {{"fp4_format", "e2m1"}}}, {"cluster", {{"gpu", "b200"}}}};
+  tree.merge_patch(changes);
+  return tree;
+}
+
 Json in_eight_bits(const Json& changes = Json::object()) {
   Json tree = {{"training", {{"fp8_format", "hybrid"}}}, {"cluster", {{"gpu", "h100"}}}};
   tree.merge_patch(changes);
   return tree;
 }
 
-TEST(EightBitRules, SayWhatIsWrongAndTheWayOut) {
-  const std::vector<BadEightBits> plans = {
+void expect_complaint(const Json& tree, const std::vector<std::string>& expected) {
+  SCOPED_TRACE(tree);
+  const std::string text = complaint_about(tree);
+  EXPECT_NE(text.find("help: "), std::string::npos) << text;
+  for (const std::string& words : expected) {
+    EXPECT_NE(text.find(words), std::string::npos) << words << " is not in\n" << text;
+  }
+}
+
+TEST(QuantizationRules, SayWhatIsWrongAndTheWayOut) {
+  const std::vector<BadPlan> plans = {
       {{{"training", {{"framework", "plain"}}}},
        {"only TransformerEngine's layers",
         "training.framework = plain",
@@ -84,17 +99,31 @@ TEST(EightBitRules, SayWhatIsWrongAndTheWayOut) {
                        {"recompute_modules", {"moe_act"}}}}}),
        {"cannot quantize again", "moe_act", "--fp8-recipe tensorwise"}},
   };
-  for (const BadEightBits& plan : plans) {
-    SCOPED_TRACE(plan.changes);
-    const std::string text = complaint_about(in_eight_bits(plan.changes));
-    EXPECT_NE(text.find("help: "), std::string::npos) << text;
-    for (const std::string& words : plan.words) {
-      EXPECT_NE(text.find(words), std::string::npos) << words << " is not in\n" << text;
-    }
-  }
+  for (const BadPlan& plan : plans) expect_complaint(in_eight_bits(plan.changes), plan.words);
 }
 
-TEST(EightBitRules, LetGoodPlansPass) {
+TEST(QuantizationRules, SayWhatProductsInFourBitsNeed) {
+  const std::vector<BadPlan> plans = {
+      {{{"training", {{"transformer_impl", "local"}}}}, {"multiply in 4 bits", "e2m1"}},
+      {{{"cluster", {{"gpu", "h100"}}}}, {"no 4-bit products", "h100", "GB200"}},
+      {{{"training", {{"fp8_format", "e4m3"}}}}, {"in 8 bits or in 4", "--fp4-format"}},
+      {{{"training", {{"sequence_length", 1000}}}}, {"multiple of 16 tokens", "1000 tokens"}},
+      {{{"model", {{"mtp_num_layers", 1}, {"position_embedding", "rope"}}}},
+       {"stay in 16 bits", "--mtp-num-layers 0"}},
+      {{{"training", {{"dtype", "fp16"}}}}, {"is for bf16", "training.dtype = fp16"}},
+      {{{"training", {{"fp4_param_gather", true}}}, {"parallelism", {{"zero_stage", 0}}}},
+       {"parameters in 4 bits need", "--use-distributed-optimizer"}},
+      {{{"training", {{"fp4_param_gather", true}, {"fp4_format", "none"}}}},
+       {"fp4_param_gather keeps the weights", "--fp4-format"}},
+  };
+  for (const BadPlan& plan : plans) expect_complaint(in_four_bits(plan.changes), plan.words);
+}
+
+TEST(QuantizationRules, LetGoodPlansPass) {
+  EXPECT_EQ(complaint_about(in_four_bits()), "");
+  EXPECT_EQ(complaint_about(in_four_bits({{"training", {{"fp4_param_gather", true}}},
+                                          {"parallelism", {{"zero_stage", 1}}}})),
+            "");
   EXPECT_EQ(complaint_about(in_eight_bits()), "");
   EXPECT_EQ(complaint_about(in_eight_bits({{"training", {{"fp8_recipe", "tensorwise"}}}})), "");
   EXPECT_EQ(complaint_about(in_eight_bits({{"cluster", {{"gpu", "b200"}}}})), "");

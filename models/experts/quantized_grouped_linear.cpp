@@ -2,30 +2,30 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/experts/grouped_linear_call.h"
-#include "models/shard/eight_bit_parameter.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
+#include "models/shard/quantized_parameter.h"
 
 namespace models {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct EightBitExperts {
-  EightBitProducts products;
+struct QuantizedExperts {
+  QuantizedProducts products;
   bool keeps_input;  ///< in 16 bits, and quantizes it again: it is computed again, too
   Observer& observer;
-  std::vector<EightBitWeight> copies;  ///< of each expert's weight
+  std::vector<QuantizedWeight> copies;  ///< of each expert's weight
 };
 
 namespace {
 
-using Operands = std::vector<EightBitOperand>;
-using OperandOf = EightBitOperand (EightBits::*)() const;
+using Operands = std::vector<QuantizedOperand>;
+using OperandOf = QuantizedOperand (Quantized::*)() const;
 
-Operands operands(const std::vector<EightBits>& all, OperandOf of) {
+Operands operands(const std::vector<Quantized>& all, OperandOf of) {
   Operands result;
-  for (const EightBits& one : all) result.push_back((one.*of)());
+  for (const Quantized& one : all) result.push_back((one.*of)());
   return result;
 }
 
@@ -36,9 +36,9 @@ const char* kernel_of(const GroupedLinearCall& call) {
 
 void multiply(const GroupedLinearCall& call,
               at::Tensor out,
-              const EightBitOperand& left,
-              const EightBitOperand& right) {
-  const EightBitProducts& products = call.eight_bits->products;
+              const QuantizedOperand& left,
+              const QuantizedOperand& right) {
+  const QuantizedProducts& products = call.quantized->products;
   KernelScope kernel(kernel_of(call));
   products.multiply_into(out, left, right);
   kernel.moves({left.matrix, right.matrix, left.scale, right.scale}, out);
@@ -46,26 +46,26 @@ void multiply(const GroupedLinearCall& call,
 
 void multiply_and_add(const GroupedLinearCall& call,
                       at::Tensor& sum,
-                      const EightBitOperand& left,
-                      const EightBitOperand& right) {
+                      const QuantizedOperand& left,
+                      const QuantizedOperand& right) {
   KernelScope kernel(kernel_of(call));
-  call.eight_bits->products.multiply_and_add(sum, left, right);
+  call.quantized->products.multiply_and_add(sum, left, right);
   kernel.moves({left.matrix, right.matrix, left.scale, right.scale, sum}, sum);
 }
 
-std::vector<EightBits> quantize(const KeptGroupedCall& kept_call,
+std::vector<Quantized> quantize(const KeptGroupedCall& kept_call,
                                 const at::Tensor& rows,
-                                c10::ScalarType type,
-                                EightBitUse use) {
-  const EightBitProducts& products = kept_call.call->eight_bits->products;
-  if (!kept_call.call->issued_together) return {products.quantize(rows, type, use)};
-  return products.quantize_parts(rows, kept_call.rows_of, type, use);
+                                QuantizedRole role,
+                                QuantizedUse use) {
+  const QuantizedProducts& products = kept_call.call->quantized->products;
+  if (!kept_call.call->issued_together) return {products.quantize(rows, role, use)};
+  return products.quantize_parts(rows, kept_call.rows_of, role, use);
 }
 
 /// The weights as they are in this iteration.
-std::vector<EightBits> weights_of(const GroupedLinearCall& call) {
-  EightBitExperts& experts = *call.eight_bits;
-  std::vector<EightBits> weights;
+std::vector<Quantized> weights_of(const GroupedLinearCall& call) {
+  QuantizedExperts& experts = *call.quantized;
+  std::vector<Quantized> weights;
   for (std::size_t expert = 0; expert < call.weights.size(); ++expert) {
     weights.push_back(experts.copies[expert].of(
         *call.weights[expert], call.store->iteration(), experts.products, experts.observer));
@@ -73,22 +73,22 @@ std::vector<EightBits> weights_of(const GroupedLinearCall& call) {
   return weights;
 }
 
-struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFunction> {
+struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunction> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
                             at::TensorList weights,
                             const KeptGroupedCall& kept_call) {
     keep(context, kept_call);
     const GroupedLinearCall& call = *kept_call.call;
-    const EightBitExperts& experts = *call.eight_bits;
-    const EightBitProducts& products = experts.products;
+    const QuantizedExperts& experts = *call.quantized;
+    const QuantizedProducts& products = experts.products;
     use_workspaces(call, input.device());
-    const std::vector<EightBits> inputs =
-        quantize(kept_call, input, products.type(), {.columns = !experts.keeps_input});
-    const std::vector<EightBits> quantized = weights_of(call);
+    const std::vector<Quantized> inputs =
+        quantize(kept_call, input, QuantizedRole::kInput, {.columns = !experts.keeps_input});
+    const std::vector<Quantized> quantized = weights_of(call);
     at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
-    const Operands right = products.ready(operands(quantized, &EightBits::along_rows));
-    const Operands left = products.ready(operands(inputs, &EightBits::along_rows));
+    const Operands right = products.ready(operands(quantized, &Quantized::along_rows));
+    const Operands left = products.ready(operands(inputs, &Quantized::along_rows));
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
       multiply(call, rows(output), left[expert], right[expert].transposed());
     });
@@ -99,11 +99,9 @@ struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFuncti
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const KeptGroupedCall& kept_call = kept<KeptGroupedCall>(context);
-    const GroupedLinearCall& call = *kept_call.call;
-    const EightBitProducts& products = call.eight_bits->products;
     const at::Tensor gradient = gradients[0].contiguous();
-    const std::vector<EightBits> quantized =
-        quantize(kept_call, gradient, products.gradient_type(), EightBitUse());
+    const std::vector<Quantized> quantized =
+        quantize(kept_call, gradient, QuantizedRole::kGradient, QuantizedUse());
     variable_list results{input_gradient(kept_call, gradient, quantized)};
     const variable_list of_weights =
         weight_gradients(kept_call, quantized, context->get_saved_variables(), gradient.options());
@@ -113,44 +111,49 @@ struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFuncti
   }
 
  private:
-  /// What products that sum along the columns read: a matrix and a scale for each expert.
-  static variable_list kept_tensors(const std::vector<EightBits>& inputs,
-                                    const EightBitProducts& products) {
+  /// What products that sum along the columns read: a matrix, a scale and the largest element (in 4
+  /// bits) for each expert.
+  static variable_list kept_tensors(const std::vector<Quantized>& inputs,
+                                    const QuantizedProducts& products) {
     variable_list tensors;
-    for (const EightBits& input : inputs) {
+    for (const Quantized& input : inputs) {
       const bool columns = products.keeps_columns();
       tensors.push_back(columns ? input.by_columns : input.by_rows);
       tensors.push_back(columns ? input.scale_of_columns : input.scale_of_rows);
+      tensors.push_back(columns ? input.largest_of_columns : input.largest_of_rows);
     }
     return tensors;
   }
 
-  static std::vector<EightBits> kept_inputs(const KeptGroupedCall& kept_call,
+  static std::vector<Quantized> kept_inputs(const KeptGroupedCall& kept_call,
                                             const variable_list& saved) {
-    const EightBitExperts& experts = *kept_call.call->eight_bits;
-    const EightBitProducts& products = experts.products;
+    const QuantizedExperts& experts = *kept_call.call->quantized;
+    const QuantizedProducts& products = experts.products;
     if (experts.keeps_input) {
-      return quantize(kept_call, saved[0], products.type(), {.rows = !products.gathers_columns()});
+      return quantize(
+          kept_call, saved[0], QuantizedRole::kInput, {.rows = !products.gathers_columns()});
     }
-    std::vector<EightBits> inputs(kept_call.rows_of.size());
+    std::vector<Quantized> inputs(kept_call.rows_of.size());
     const bool columns = products.keeps_columns();
     for (std::size_t expert = 0; expert < inputs.size(); ++expert) {
-      EightBits& input = inputs[expert];
-      (columns ? input.by_columns : input.by_rows) = saved[2 * expert];
-      (columns ? input.scale_of_columns : input.scale_of_rows) = saved[2 * expert + 1];
+      Quantized& input = inputs[expert];
+      const std::size_t first = 3 * expert;
+      (columns ? input.by_columns : input.by_rows) = saved[first];
+      (columns ? input.scale_of_columns : input.scale_of_rows) = saved[first + 1];
+      (columns ? input.largest_of_columns : input.largest_of_rows) = saved[first + 2];
     }
     return inputs;
   }
 
   static at::Tensor input_gradient(const KeptGroupedCall& kept_call,
                                    const at::Tensor& gradient,
-                                   const std::vector<EightBits>& quantized) {
+                                   const std::vector<Quantized>& quantized) {
     const GroupedLinearCall& call = *kept_call.call;
-    const EightBitProducts& products = call.eight_bits->products;
+    const QuantizedProducts& products = call.quantized->products;
     at::Tensor result =
         at::empty({gradient.size(0), call.weights[0]->value.size(1)}, gradient.options());
-    const Operands right = products.ready(operands(weights_of(call), &EightBits::along_columns));
-    const Operands left = products.ready(operands(quantized, &EightBits::along_rows));
+    const Operands right = products.ready(operands(weights_of(call), &Quantized::along_columns));
+    const Operands left = products.ready(operands(quantized, &Quantized::along_rows));
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
       multiply(call, rows(result), left[expert], right[expert]);
     });
@@ -159,11 +162,11 @@ struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFuncti
 
   /// For autograd; undefined where the products have added them to the main gradients.
   static variable_list weight_gradients(const KeptGroupedCall& kept_call,
-                                        const std::vector<EightBits>& gradients,
+                                        const std::vector<Quantized>& gradients,
                                         const variable_list& saved,
                                         const at::TensorOptions& options) {
     const GroupedLinearCall& call = *kept_call.call;
-    const EightBitProducts& products = call.eight_bits->products;
+    const QuantizedProducts& products = call.quantized->products;
     const auto count = static_cast<int64_t>(call.weights.size());
     at::Tensor all;
     if (!call.fused_gradient) {
@@ -171,11 +174,11 @@ struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFuncti
       all = at::empty({count, weight.size(0), weight.size(1)}, options);
     }
     const Operands right =
-        products.ready(operands(kept_inputs(kept_call, saved), &EightBits::along_columns));
-    const Operands left = products.ready(operands(gradients, &EightBits::along_columns));
+        products.ready(operands(kept_inputs(kept_call, saved), &Quantized::along_columns));
+    const Operands left = products.ready(operands(gradients, &Quantized::along_columns));
     variable_list results;
     for (std::size_t expert = 0; expert < call.weights.size(); ++expert) {
-      const EightBitOperand of_gradient = left[expert].transposed();
+      const QuantizedOperand of_gradient = left[expert].transposed();
       if (all.defined()) {
         results.push_back(all[static_cast<int64_t>(expert)]);
         multiply(call, results.back(), of_gradient, right[expert]);
@@ -193,21 +196,21 @@ struct EightBitGroupedFunction : torch::autograd::Function<EightBitGroupedFuncti
 
 }  // namespace
 
-std::shared_ptr<EightBitExperts> make_eight_bit_experts(const ShardContext& context,
-                                                        const GroupedLinearSpec& spec) {
+std::shared_ptr<QuantizedExperts> make_quantized_experts(const ShardContext& context,
+                                                         const GroupedLinearSpec& spec) {
   const estimator::Plan& plan = context.plan;
-  if (plan.training.fp8_format == estimator::Fp8Format::kNone) return nullptr;
-  return std::make_shared<EightBitExperts>(
-      EightBitExperts{.products = {plan, context.device_computes},
-                      .keeps_input = spec.input_is_computed_again,
-                      .observer = context.observer,
-                      .copies = std::vector<EightBitWeight>(spec.experts)});
+  if (!estimator::quantizes(plan.training)) return nullptr;
+  return std::make_shared<QuantizedExperts>(
+      QuantizedExperts{.products = {plan, context.device_computes},
+                       .keeps_input = spec.input_is_computed_again,
+                       .observer = context.observer,
+                       .copies = std::vector<QuantizedWeight>(spec.experts)});
 }
 
-at::Tensor eight_bit_grouped_linear(const at::Tensor& input,
+at::Tensor quantized_grouped_linear(const at::Tensor& input,
                                     const std::vector<at::Tensor>& weights,
                                     const KeptGroupedCall& kept_call) {
-  return EightBitGroupedFunction::apply(input, at::TensorList(weights), kept_call);
+  return QuantizedGroupedFunction::apply(input, at::TensorList(weights), kept_call);
 }
 
 }  // namespace models

@@ -1,6 +1,6 @@
-// The weights of layers that multiply in 8 bits. Either they are in 8 bits alone (Megatron-LM's
-// --fp8-param-gather), and autograd sees them as tensors in 16 bits without memory; or a copy in 8
-// bits is made of them in the first micro-batch of an iteration, and kept.
+// The weights of layers that multiply in 8 or 4 bits. Either they are in these alone (Megatron-LM's
+// --fp8-param-gather, --fp4-param-gather), and autograd sees them as tensors in 16 bits without
+// memory; or a quantized copy is made of them in the first micro-batch of an iteration, and kept.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,32 +9,32 @@
 #include <vector>
 
 #include "models/shard/communicator.h"
-#include "models/shard/eight_bits.h"
 #include "models/shard/parameters.h"
+#include "models/shard/quantized.h"
 
 namespace models {
 
-struct EightBitParameter {
-  EightBitProducts products;
-  /// by_rows lies in a flat buffer, if new weights are gathered in 8 bits.
-  EightBits held;
+struct QuantizedParameter {
+  QuantizedProducts products;
+  /// by_rows lies in a flat buffer, if new weights are gathered as they are kept.
+  Quantized held;
 };
 
-class EightBitWeight {
+class QuantizedWeight {
  public:
-  /// The weight in 8 bits as it is in this iteration.
-  const EightBits& of(const Parameter& weight,
+  /// The quantized weight as it is in this iteration.
+  const Quantized& of(const Parameter& weight,
                       int64_t iteration,
-                      const EightBitProducts& products,
+                      const QuantizedProducts& products,
                       Observer& observer);
 
  private:
-  EightBits copy_;
+  Quantized copy_;
   int64_t iteration_ = -1;  ///< of the copy
 };
 
 /// Quantizes the value and frees its memory.
-void hold_in_eight_bits(Parameter& parameter, const EightBitProducts& products, Observer& observer);
+void hold_quantized(Parameter& parameter, const QuantizedProducts& products, Observer& observer);
 
 /// New values for a part of a parameter: `weights` are elements of its flattened by_rows, `values`
 /// are as many in fp32.
@@ -46,7 +46,7 @@ struct NewWeights {
 /// Quantizes the parts of this rank, after the ranks of `group` (may be null) have agreed on the
 /// scales of all `parameters`, of which each may have parts (quantize_master_weights in
 /// transformer_engine/pytorch/tensor/utils.py). What other ranks write, and each by_columns, is not
-/// up to date afterwards. All parameters have the same EightBitProducts.
+/// up to date afterwards. All parameters have the same QuantizedProducts.
 void quantize_parts(const std::vector<const Parameter*>& parameters,
                     const std::vector<NewWeights>& parts,
                     const std::shared_ptr<Communicator>& group);

@@ -1,0 +1,62 @@
+#include "estimator/plan/quantization.h"
+
+#include <fmt/format.h>
+
+namespace estimator {
+namespace {
+
+constexpr QuantizationTraits kIn16Bits;
+
+/// Multiples of tokens and columns: assert_dim_for_fp8_exec in transformer_engine/pytorch/utils.py,
+/// is_quantizable in tensor/mxfp8_tensor.py and nvfp4_tensor.py. Rows of experts:
+/// get_align_size_for_quantization in megatron/core/transformer/moe/moe_utils.py.
+constexpr QuantizationTraits kDelayed{.bits = 8,
+                                      .finds_scale = false,
+                                      .scales_tensor = true,
+                                      .token_multiple = 8,
+                                      .column_multiple = 16,
+                                      .expert_rows = 16};
+constexpr QuantizationTraits kTensorwise{.bits = 8,
+                                         .scales_tensor = true,
+                                         .token_multiple = 8,
+                                         .column_multiple = 16,
+                                         .expert_rows = 16};
+constexpr QuantizationTraits kMxfp8{.bits = 8,
+                                    .block = 32,
+                                    .gathers_in_16_bits = true,
+                                    .token_multiple = 32,
+                                    .column_multiple = 32,
+                                    .expert_rows = 32};
+constexpr QuantizationTraits kNvfp4{.bits = 4,
+                                    .block = 16,
+                                    .scales_tensor = true,
+                                    .token_multiple = 16,
+                                    .column_multiple = 16,
+                                    .expert_rows = 128};
+
+constexpr const QuantizationTraits& traits_of(Fp8Recipe recipe) {
+  switch (recipe) {
+    case Fp8Recipe::kDelayed:
+      return kDelayed;
+    case Fp8Recipe::kTensorwise:
+      return kTensorwise;
+    default:
+      return kMxfp8;
+  }
+}
+
+}  // namespace
+
+const QuantizationTraits& quantization_of(const TrainingConfig& training) {
+  if (training.fp4_format != Fp4Format::kNone) return kNvfp4;
+  return training.fp8_format == Fp8Format::kNone ? kIn16Bits : traits_of(training.fp8_recipe);
+}
+
+std::string quantized_format(const TrainingConfig& training) {
+  if (training.fp4_format != Fp4Format::kNone) {
+    return fmt::format("training.fp4_format = {}", to_string(training.fp4_format));
+  }
+  return fmt::format("training.fp8_format = {}", to_string(training.fp8_format));
+}
+
+}  // namespace estimator
