@@ -32,13 +32,6 @@ void check_quantizing_layers(Rules& rules) {
                             to_string(t.fp8_format),
                             to_string(t.fp4_format)),
                 "give one of --fp8-format and --fp4-format");
-  rules.require(
-      quantization_of(t).finds_scale || !recomputes(plan, RecomputeModule::kExpertActivation),
-      "the recipe delayed cannot quantize again what is computed again",
-      fmt::format("{}, training.recompute_modules: {}",
-                  fp8_recipe_of(plan),
-                  to_string(RecomputeModule::kExpertActivation)),
-      "use --fp8-recipe tensorwise, or do not recompute moe_act");
   // NVFP4Quantizer::quantize_impl in transformer_engine/pytorch/csrc/quantizer.cpp
   rules.require(bits_of(plan) != 4 || t.dtype == Dtype::kBf16,
                 "the Hadamard transform before 4 bits is for bf16",
@@ -53,18 +46,17 @@ void check_quantizing_layers(Rules& rules) {
       "use --mtp-num-layers 0, or --fp8-format e4m3 --fp8-recipe mxfp8");
 }
 
-/// The others hand inputs to layers that are kept in 16 bits then (set_save_original_input in
-/// megatron/core/transformer/transformer_layer.py), or do not go with the recipe delayed.
+/// __post_init__ of TransformerConfig in megatron/core/transformer/transformer_config.py: what is
+/// computed again is quantized again, by layers that keep it in 16 bits (set_save_original_input).
 void check_recomputed_modules(Rules& rules) {
   using enum RecomputeModule;
   const Plan& plan = rules.plan();
-  for (const RecomputeModule module : {kNorms, kLatentUp}) {
-    rules.require(!recomputes(plan, module),
-                  fmt::format("in {} bits not every module can be recomputed", bits_of(plan)),
-                  fmt::format("{}, training.recompute_modules: {}",
-                              quantized_format(plan.training),
-                              to_string(module)),
-                  "recompute core_attn or mlp alone, or leave the format out");
+  for (const RecomputeModule module : {kNorms, kExpertActivation}) {
+    rules.require(
+        quantization_of(plan.training).finds_scale || !recomputes(plan, module),
+        "the recipe delayed cannot quantize again what is computed again",
+        fmt::format("{}, training.recompute_modules: {}", fp8_recipe_of(plan), to_string(module)),
+        fmt::format("use --fp8-recipe tensorwise, or do not recompute {}", to_string(module)));
   }
 }
 

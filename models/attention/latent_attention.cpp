@@ -26,11 +26,19 @@ LinearSpec key_value_up_spec(const estimator::ModelConfig& model, const std::str
           .outputs = model.num_attention_heads * (model.qk_head_dim + model.v_head_dim)};
 }
 
-LinearSpec key_value_down_spec(const estimator::ModelConfig& model, const std::string& name) {
+/// The norm's output is freed where the norm runs again: what reads it keeps it, and nothing in
+/// fewer bits (set_for_recompute_input_layernorm).
+bool norm_runs_again(const ShardContext& context) {
+  return estimator::recomputes(context.plan, estimator::RecomputeModule::kNorms);
+}
+
+LinearSpec key_value_down_spec(const ShardContext& context, const std::string& name) {
+  const estimator::ModelConfig& model = context.plan.model;
   return {.name = name + ".linear_kv_down_proj",
           .inputs = model.hidden_size,
           .outputs = model.kv_lora_rank + model.qk_pos_emb_head_dim,
-          .duplicated = true};
+          .duplicated = true,
+          .input_is_kept = norm_runs_again(context)};
 }
 
 std::optional<ColumnParallelLinear> make_query_down(ShardContext& context,
@@ -43,7 +51,8 @@ std::optional<ColumnParallelLinear> make_query_down(ShardContext& context,
                               {.name = name + ".linear_q_down_proj",
                                .inputs = model.hidden_size,
                                .outputs = model.q_lora_rank,
-                               .duplicated = true});
+                               .duplicated = true,
+                               .input_is_kept = norm_runs_again(context)});
 }
 
 std::optional<Norm> make_norm(ShardContext& context,
@@ -66,7 +75,7 @@ LatentAttention::LatentAttention(ShardContext& context,
       query_down_(make_query_down(context, store, name)),
       query_norm_(make_norm(context, store, name + ".q_layernorm", context.plan.model.q_lora_rank)),
       query_up_(context, store, query_up_spec(context.plan.model, name)),
-      key_value_down_(context, store, key_value_down_spec(context.plan.model, name)),
+      key_value_down_(context, store, key_value_down_spec(context, name)),
       key_value_norm_(
           make_norm(context, store, name + ".kv_layernorm", context.plan.model.kv_lora_rank)),
       key_value_up_(context, store, key_value_up_spec(context.plan.model, name)),

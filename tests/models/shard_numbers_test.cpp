@@ -400,6 +400,28 @@ TEST(Quantized, QuantizeAgainWhatExpertsComputeAgain) {
   }
 }
 
+// So is what norms give whose output is freed, and what comes of latents: the layers that read the
+// norm keep its output in 16 bits.
+TEST(Quantized, QuantizeAgainWhatNormsAndLatentsComputeAgain) {
+  const Json latents = merged(latent_changes(),
+                              {{"model",
+                                {{"ffn_hidden_size", 64},
+                                 {"q_lora_rank", 32},
+                                 {"kv_lora_rank", 32},
+                                 {"qk_head_dim", 24},
+                                 {"qk_pos_emb_head_dim", 32},
+                                 {"v_head_dim", 8}}}});
+  for (const GpuAndRecipe& way : kQuantized) {
+    if (std::string(way.recipe) == "delayed") continue;
+    SCOPED_TRACE(std::string(way.gpu) + " " + way.recipe);
+    const Json plan = merged(latents, quantized(way));
+    const Json again = {
+        {"training",
+         {{"recompute", "selective"}, {"recompute_modules", {"layernorm", "mla_up_proj"}}}}};
+    expect_same(run_iteration(small_plan(merged(plan, again))), run_iteration(small_plan(plan)));
+  }
+}
+
 TEST(Shard, GradientsInBf16AreThoseInFp32Rounded) {
   const Json in_bf16 = {{"training", {{"dtype", "bf16"}}}};
   const Iteration usual = run_iteration(small_plan(in_bf16));

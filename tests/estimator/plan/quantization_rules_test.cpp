@@ -98,6 +98,11 @@ TEST(QuantizationRules, SayWhatIsWrongAndTheWayOut) {
                        {"recompute", "selective"},
                        {"recompute_modules", {"moe_act"}}}}}),
        {"cannot quantize again", "moe_act", "--fp8-recipe tensorwise"}},
+      {{{"training",
+         {{"fp8_recipe", "delayed"},
+          {"recompute", "selective"},
+          {"recompute_modules", {"layernorm"}}}}},
+       {"cannot quantize again", "do not recompute layernorm"}},
   };
   for (const BadPlan& plan : plans) expect_complaint(in_eight_bits(plan.changes), plan.words);
 }
@@ -128,6 +133,11 @@ TEST(QuantizationRules, LetGoodPlansPass) {
   EXPECT_EQ(complaint_about(in_eight_bits({{"training", {{"fp8_recipe", "tensorwise"}}}})), "");
   EXPECT_EQ(complaint_about(in_eight_bits({{"cluster", {{"gpu", "b200"}}}})), "");
   EXPECT_EQ(complaint_about(in_eight_bits(kExperts)), "");
+  Json latents = with_latents("q_lora_rank", 64);
+  latents["training"] = {{"fp8_recipe", "tensorwise"},
+                         {"recompute", "selective"},
+                         {"recompute_modules", {"layernorm", "mla_up_proj"}}};
+  EXPECT_EQ(complaint_about(in_eight_bits(latents)), "");
   EXPECT_EQ(complaint_about(in_eight_bits(
                 {{"training", {{"fp8_recipe", "mxfp8"}}}, {"cluster", {{"gpu", "b200"}}}})),
             "");
