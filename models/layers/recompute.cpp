@@ -49,6 +49,8 @@ class ReplayedRandomNumbers {
   at::Tensor now_;
 };
 
+using Gradients = std::shared_ptr<variable_list>;
+
 struct KeptSegment {
   Segments run;
   Observer* observer;
@@ -57,6 +59,7 @@ struct KeptSegment {
   std::vector<int64_t> first_shape = {};  ///< of the first input, if it is divided
   OutputKeeper::Kept outputs = {};
   std::optional<Autocast> autocast = {};  ///< in force around the forward
+  Gradients handed_in = {};               ///< of the outputs; null if autograd hands them over
 };
 
 /// Leaves only this rank's part of the tensor.
@@ -79,7 +82,26 @@ variable_list as_leaves(const variable_list& saved) {
   return inputs;
 }
 
-using Gradients = std::shared_ptr<variable_list>;
+/// Comes between a segment and what reads its outputs. Autograd's node holds the gradients that it
+/// is given until it is over; so it is given none, and takes those that are left here.
+struct HandInFunction : torch::autograd::Function<HandInFunction> {
+  static variable_list forward(AutogradContext* context,
+                               at::TensorList outputs,
+                               const Gradients& gradients) {
+    keep(context, gradients);
+    return outputs.vec();
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    variable_list without_memory;
+    for (const at::Tensor& gradient : gradients) {
+      without_memory.push_back(unbacked_tensor(gradient.sizes(), gradient.options()));
+    }
+    without_memory.emplace_back();  // of the gradients
+    *kept<Gradients>(context) = std::move(gradients);
+    return without_memory;
+  }
+};
 
 /// The root of a backward that begins with `gradients` of its inputs, and holds none of them.
 struct HandOverFunction : torch::autograd::Function<HandOverFunction> {
@@ -131,6 +153,7 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     KeptSegment& segment = kept<KeptSegment>(context);
+    if (segment.handed_in) gradients = std::move(*segment.handed_in);
     variable_list inputs;
     variable_list outputs = [&] {
       const DirectionScope direction(*segment.observer, estimator::Direction::kRecompute);
@@ -174,12 +197,17 @@ variable_list checkpoint(Segments segment,
                          const CheckpointOptions& options) {
   const at::Device device = inputs[0].device();
   const at::Tensor state = generator_state(device);
-  return CheckpointFunction::apply(at::TensorList(inputs),
-                                   KeptSegment{.run = std::move(segment),
-                                               .observer = &observer,
-                                               .random_state = state,
-                                               .options = options,
-                                               .autocast = current_autocast(device.type())});
+  const Gradients handed_in = options.holds_output ? nullptr : std::make_shared<variable_list>();
+  variable_list outputs =
+      CheckpointFunction::apply(at::TensorList(inputs),
+                                KeptSegment{.run = std::move(segment),
+                                            .observer = &observer,
+                                            .random_state = state,
+                                            .options = options,
+                                            .autocast = current_autocast(device.type()),
+                                            .handed_in = handed_in});
+  if (!handed_in) return outputs;
+  return HandInFunction::apply(at::TensorList(outputs), handed_in);
 }
 
 struct DiscardedOutputs::State {
