@@ -101,7 +101,7 @@ void FullySharded::set_parameters(ParameterStore& store, const ChunkUnits& units
   first_unit_ = units.first;
   last_unit_ = static_cast<std::size_t>(units.last - units.first);
   is_loop_ = units.is_loop;
-  for (Parameter& parameter : store.all()) add_to_unit(parameter);
+  for (Parameter* parameter : store.in_order()) add_to_unit(*parameter);
   for (Parameter& leaf : store.more_leaves()) add_to_unit(leaf);
   for (Unit& unit : units_) {
     unit.stays_gathered = !options_.reshard_after_forward;

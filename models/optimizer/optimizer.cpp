@@ -199,7 +199,9 @@ void DistributedOptimizer::clip(const std::vector<at::Tensor>& gradients) const 
 
 /// Each parameter's norm is summed over the ranks that have parts of it, those of expert ranks
 /// apart (_NormPartial in torch/distributed/tensor/_ops/_math_ops.py of torch 2.11,
-/// _clip_grad_norm_with_ep in torchtitan/distributed/utils.py of v0.2.2).
+/// _clip_grad_norm_with_ep in torchtitan/distributed/utils.py of v0.2.2). Experts of one replica
+/// are divided over the ranks of TorchTitan's loss mesh, which are then all data ranks, so that
+/// DTensor sums over both dimensions at once (_get_flattened_mesh_by_layout in _redistribute.py).
 at::Tensor DistributedOptimizer::summed_norms(const std::vector<at::Tensor>& norms) const {
   if (!settings_.sums_norms) return at::stack(norms);
   std::vector<at::Tensor> own, of_experts;
@@ -217,7 +219,11 @@ at::Tensor DistributedOptimizer::summed_norms(const std::vector<at::Tensor>& nor
     }
     summed.push_back(squares.pow(0.5));
   };
-  add(of_experts, {groups_.expert_data, groups_.expert});
+  if (groups_.instances) {
+    add(of_experts, {groups_.expert_data, groups_.expert});
+  } else {
+    add(of_experts, {groups_.data});
+  }
   add(own, {groups_.data, groups_.tensor});
   return at::cat(summed);
 }

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "estimator/base/units.h"
 #include "tests/sim/rank/executed_rank.h"
@@ -94,6 +95,37 @@ TEST(Experts, AreBalancedOnceWhereTheirLayerIsRunTwice) {
   };
   EXPECT_EQ(sums("none"), 4 * 2);  // micro-batches, layers
   EXPECT_EQ(sums("full"), sums("none"));
+}
+
+/// Of a step of TorchTitan with four layers of four experts: the groups over which the norms of the
+/// experts' three tensors are summed.
+std::vector<estimator::GroupKind> groups_of_expert_norms(int64_t replicas) {
+  Json changes = {
+      {"model", {{"num_layers", 4}, {"moe_aux_loss_coeff", 0}, {"activation", "swiglu"}}},
+      {"cluster", {{"gpus_per_node", 4 * replicas}}},
+      {"parallelism",
+       {{"data", 4 * replicas},
+        {"num_distributed_optimizer_instances", replicas},
+        {"expert", 2},
+        {"zero_stage", 3}}},
+      {"training", {{"framework", "torchtitan"}, {"dtype", "bf16"}}}};
+  constexpr int64_t kNorms = 4 * 3 * 4;
+  std::vector<estimator::GroupKind> groups;
+  for (const auto& record : execute(experts_plan(changes)).collectives) {
+    const bool is_sum = record.call.kind == estimator::CollectiveKind::kAllReduce &&
+                        record.direction == estimator::Direction::kOptimizerStep;
+    if (is_sum && record.call.bytes == kNorms) groups.push_back(record.call.group);
+  }
+  return groups;
+}
+
+// The expert ranks and those with the same experts are together TorchTitan's loss mesh, unless it
+// has replicas.
+TEST(Experts, OfTorchTitanAddUpTheirNormsOverBothDimensionsOfTheirMeshAtOnce) {
+  using enum estimator::GroupKind;
+  using Groups = std::vector<estimator::GroupKind>;
+  EXPECT_EQ(groups_of_expert_norms(1), Groups{kDataContext});
+  EXPECT_EQ(groups_of_expert_norms(2), (Groups{kExpertData, kExpert}));
 }
 
 Json flex(const char* backend) {

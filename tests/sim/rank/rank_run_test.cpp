@@ -171,7 +171,9 @@ TEST(RankRun, TellsWhichCallsHaveStreamsOfTheirOwn) {
   EXPECT_EQ(ring.count(0), 0U);
 }
 
-RankProfile of_torchtitans_tensor_ranks(int64_t sequences, const char* recompute = "none") {
+RankProfile of_torchtitans_tensor_ranks(int64_t sequences,
+                                        const char* recompute = "none",
+                                        bool qk_norms = false) {
   return execute(
       gpt_plan({{"cluster", {{"gpus_per_node", 4}}},
                 {"model",
@@ -179,6 +181,7 @@ RankProfile of_torchtitans_tensor_ranks(int64_t sequences, const char* recompute
                   {"activation", "swiglu"},
                   {"normalization", "RMSNorm"},
                   {"position_embedding", "rope"},
+                  {"qk_layernorm", qk_norms},
                   {"add_bias_linear", false}}},
                 {"parallelism", {{"tensor", 2}, {"sequence_parallel", true}, {"zero_stage", 3}}},
                 {"training",
@@ -197,6 +200,23 @@ int64_t executed_over_tensor_ranks(const RankProfile& profile, CollectiveKind ki
     count += is_it ? record.executed_count : 0;
   }
   return count;
+}
+
+// Two bytes of each of 64 elements of a head, and of the 1024 of the hidden states; the final
+// norm's come first. FSDP2 asks for gradients in the order of a unit's parameters, of which the
+// norms of a layer are the last.
+TEST(RankRun, OfTorchTitansTensorRanksSumsGradientsOfNormsInTheOrderOfParameters) {
+  const RankProfile profile = of_torchtitans_tensor_ranks(1, "none", /*qk_norms=*/true);
+  const estimator::OrderEvents& events = profile.order->events;
+  std::vector<int64_t> bytes;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    const auto& call = profile.collectives[static_cast<std::size_t>(events.item[i])].call;
+    const bool is_of_norm = call.group == GroupKind::kTensor &&
+                            call.kind == CollectiveKind::kAllReduce && call.dtype == "BFloat16";
+    if (is_of_norm) bytes.push_back(call.bytes);
+  }
+  EXPECT_EQ(bytes, (std::vector<int64_t>{2048, 128, 128, 2048, 2048, 128, 128, 2048, 2048}));
 }
 
 int64_t executed_joins(const RankProfile& profile) {
