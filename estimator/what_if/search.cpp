@@ -245,17 +245,32 @@ std::vector<SearchAxis> with_choice(std::vector<SearchAxis> listed, const PlanEd
   return listed;
 }
 
+std::optional<Plan> allowed_plan(const PlanSpec& spec) {
+  try {
+    return resolve_plan(spec);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
 /// Those that the rules allow in the framework of `base`.
 std::vector<Json> zero_stages(const PlanSpec& spec, const Plan& base) {
   std::vector<Json> stages;
   for (int64_t stage = 0; stage <= kMostZeroStages; ++stage) {
-    try {
-      const Plan plan = resolve_plan(alone(spec).with({{paths::kZeroStage, stage}}));
-      if (plan.training.framework == base.training.framework) stages.emplace_back(stage);
-    } catch (const UserError&) {  // which is not a stage of the framework
-    }
+    const std::optional<Plan> plan = allowed_plan(alone(spec).with({{paths::kZeroStage, stage}}));
+    if (plan && plan->training.framework == base.training.framework) stages.emplace_back(stage);
   }
   return stages;
+}
+
+/// With the least ZeRO stage that the framework has, where none is said: DeepSpeed's has no 0.
+Plan plan_alone(const PlanSpec& spec) {
+  const PlanSpec one = alone(spec);
+  const bool is_open = spec.says(paths::kFramework) && !spec.says(paths::kZeroStage);
+  for (int64_t stage = 0; is_open && stage <= kMostZeroStages; ++stage) {
+    if (auto plan = allowed_plan(one.with({{paths::kZeroStage, stage}}))) return *plan;
+  }
+  return resolve_plan(one);
 }
 
 template <class Axes>
@@ -279,7 +294,7 @@ Plan searched_plan(const PlanSpec& spec) {
                                           spec.said(paths::kAccumulation).dump()),
                      .help = "give --gradient-accumulation-steps auto"});
   }
-  return resolve_plan(alone(spec));
+  return plan_alone(spec);
 }
 
 std::vector<Plan> searched_plans(const PlanSpec& spec, const std::vector<SearchAxis>& listed) {

@@ -278,6 +278,22 @@ TEST(Search, LeavesOutListedValuesThatNoLayoutCanHave) {
   EXPECT_THROW(searched_plans(spec, {{"training.micro_batch_size", {128, 256}}}), UserError);
 }
 
+// DeepSpeed's engine has stages 1 to 3, and none without ZeRO.
+TEST(Search, TriesTheZeroStagesOfAFrameworkThatHasNoStage0) {
+  const PlanSpec spec = open_spec(
+      {{"model",
+        {{"add_bias_linear", false}, {"position_embedding", "rope"}, {"normalization", "RMSNorm"}}},
+       {"training", {{"framework", "deepspeed"}}}});
+  const Plan base = searched_plan(spec);
+  EXPECT_EQ(base.training.framework, Framework::kDeepspeed);
+  EXPECT_EQ(base.parallelism.zero_stage, 1);
+  std::vector<Json> stages;
+  for (const SearchAxis& axis : search_axes(spec, 8, {})) {
+    if (axis.path == "parallelism.zero_stage") stages = axis.values;
+  }
+  EXPECT_EQ(stages, (std::vector<Json>{1, 2, 3}));
+}
+
 TEST(Search, NeedsAGlobalBatch) {
   const PlanSpec spec = open_spec({{"training", {{"global_batch_size", nullptr}}}});
   try {
