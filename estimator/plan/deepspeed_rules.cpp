@@ -51,11 +51,11 @@ void check_deepspeed(Rules& rules) {
   require(p.zero_stage < 3 || !plan.model.add_bias_linear,
           "ZeRO stage 3 is supported for models without biases that a layer's caller adds",
           "model.add_bias_linear",
-          "use --disable-bias-linear, or --zero-stage 2");
+          "use --zero-stage 2; `onerank exec` runs the program itself");
   require(p.zero_stage < 3 || plan.model.position_embedding != PositionEmbedding::kLearnedAbsolute,
           "ZeRO stage 3 is supported for models without learned positions",
           "model.position_embedding = learned_absolute",
-          "use --position-embedding-type rope, or --zero-stage 2");
+          "use --zero-stage 2; `onerank exec` runs the program itself");
   require(!p.overlap_grad_reduce && !p.overlap_param_gather,
           "the keys overlap_grad_reduce and overlap_param_gather belong to other frameworks",
           "parallelism.overlap_grad_reduce or overlap_param_gather",
