@@ -144,7 +144,8 @@ constexpr const char* kNoBackward =
     "a program that trains on the CPU, or only infers, the peaks are reported without a verdict";
 constexpr const char* kNotRecorded = "leave out --no-recording";
 constexpr const char* kNothingAllocated =
-    "see whether the program moves its model to the device cuda, through PyTorch's allocator";
+    "see whether the program moves its model to the device cuda, through PyTorch's own allocator: "
+    "without PYTORCH_NO_CUDA_MEMORY_CACHING, backend:cudaMallocAsync, or a pluggable one";
 constexpr const char* kUnknownGpu = "run it on one of `onerank list gpus`";
 constexpr const char* kOtherDevice =
     "have the process use one device, such as by torch.cuda.set_device(LOCAL_RANK) before all else";
