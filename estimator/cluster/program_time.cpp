@@ -45,6 +45,10 @@ constexpr StepNote kStepNotes[] = {
      "the iteration that was recorded has many more products outside its optimizer's step than "
      "one beside it, as if the program evaluated or generated in it: a step without that is "
      "shorter. Let the program take more steps"},
+    {kWithLessWork,
+     "iterations behind the one that was recorded multiplied much more (larger batches, longer "
+     "texts, or another model): their steps are longer than this one. Run the program with their "
+     "size alone for their step time"},
 };
 
 /// In the order of the table, once each.

@@ -185,6 +185,7 @@ inline constexpr const char* kWithGraphCapture = "graph_capture";
 inline constexpr const char* kWithOtherSteps = "other_steps";
 inline constexpr const char* kWithOtherCalls = "other_collectives";
 inline constexpr const char* kWithMoreProducts = "more_products";
+inline constexpr const char* kWithLessWork = "less_work";
 inline constexpr const char* kWithoutGraph = "no_graph";
 inline constexpr const char* kWithoutBackward = "no_backward";
 
@@ -258,7 +259,8 @@ void visit_fields(Visitor& visit, ProgramRecord& program) {
         program.recorded_with,
         "what that iteration has beside what the program does in others: compilation, "
         "graph_capture, other_steps (of optimizers that step irregularly), other_collectives, "
-        "more_products (than an iteration beside it: it evaluates, perhaps); no_graph: the program "
+        "more_products (than an iteration beside it: it evaluates, perhaps), less_work (than "
+        "iterations behind it); no_graph: the program "
         "captured CUDA graphs, and none is launched in it");
   visit("stopped_by_steps", program.stopped_by_steps, "it was ended after --steps");
   visit("events",

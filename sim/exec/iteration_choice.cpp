@@ -40,13 +40,20 @@ void IterationChoice::called(int64_t running, const CalledCollective& call) {
   if (running <= chosen_ + 1) ++seen_[running].calls[call];
 }
 
-void IterationChoice::multiplied(int64_t running) {
+void IterationChoice::multiplied(int64_t running, double multiply_adds) {
+  multiply_adds_[running] += multiply_adds;
   if (running <= chosen_ + 1) ++seen_[running].products;
 }
 
-void IterationChoice::began_again(int64_t running) { seen_.erase(running); }
+void IterationChoice::began_again(int64_t running) {
+  seen_.erase(running);
+  multiply_adds_.erase(running);
+}
 
 void IterationChoice::had_gone_on_until(int64_t iteration) {
+  if (const auto work = multiply_adds_.extract(iteration)) {
+    multiply_adds_[iteration - 1] += work.mapped();
+  }
   const auto found = seen_.find(iteration);
   if (found == seen_.end()) return;
   Seen& before = seen_[iteration - 1];
@@ -78,8 +85,18 @@ void IterationChoice::compare(int64_t next) {
     facts_.has_other_calls = own.calls != seen_[chosen_ + 1].calls;
     facts_.multiplies_more = multiplies_more(own, seen_[chosen_ + 1]);
   }
+  compare_later_work(next);
   const int64_t first_compared = std::min(chosen_, next - 1) - 1;
   seen_.erase(seen_.begin(), seen_.lower_bound(first_compared));
+}
+
+/// One alone evaluates, perhaps.
+void IterationChoice::compare_later_work(int64_t next) {
+  const double most = kManyMoreProducts * multiply_adds_[chosen_];
+  const double both = std::min(multiply_adds_[next - 1], multiply_adds_[next - 2]);
+  if (next > chosen_ + 2 && most > 0 && both > most) facts_.later_ones_multiply_more = true;
+  std::erase_if(multiply_adds_,
+                [&](const auto& work) { return work.first < next - 2 && work.first != chosen_; });
 }
 
 bool IterationChoice::iteration_began(int64_t next) {

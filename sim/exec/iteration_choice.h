@@ -21,6 +21,8 @@ struct IterationFacts {
   bool has_other_calls = false;
   /// It had many more products than an iteration beside it: the program evaluated, or generated.
   bool multiplies_more = false;
+  /// Two behind it, one after the other, multiplied much more: batches, texts or models grew.
+  bool later_ones_multiply_more = false;
   bool runs_backward = false;  ///< a node of autograd, or a CUDA graph
 
   bool is_usual() const {
@@ -57,8 +59,9 @@ class IterationChoice {
   void graph_launched(int64_t running);
   void had_other_steps(int64_t iteration);
   void called(int64_t running, const CalledCollective& call);
-  /// A product, a convolution or attention, outside the steps of optimizers.
-  void multiplied(int64_t running);
+  /// A product, a convolution or attention, outside the steps of optimizers, with so many
+  /// multiply-adds; 0: unknown.
+  void multiplied(int64_t running, double multiply_adds);
   /// What was called and multiplied in it does not count.
   void began_again(int64_t running);
   /// What was called and multiplied in `iteration` belongs to the one before.
@@ -82,9 +85,11 @@ class IterationChoice {
   };
   static bool calls_more(const Seen& own, const Seen& other);
   static bool multiplies_more(const Seen& own, const Seen& other);
+  void compare_later_work(int64_t next);
 
   bool graph_is_launched_later_ = false;
-  std::map<int64_t, Seen> seen_;  // by iteration
+  std::map<int64_t, Seen> seen_;             // by iteration
+  std::map<int64_t, double> multiply_adds_;  // of the chosen one and the last ones
   int choices_by_neighbours_ = 0;
 };
 

@@ -315,10 +315,15 @@ void ProgramRecorder::count_call(const CollectiveLog::Key& call) {
       {.communicator = call.communicator, .kind = call.kind, .bytes = call.bytes});
 }
 
-void ProgramRecorder::note_product() {
+void ProgramRecorder::note_product(const onerank_virtual_gpu_product* product) {
   const std::lock_guard lock(mutex_);
   if (phases_.direction() != Direction::kForward) return;
-  recorded_.choice().multiplied(phases_.iteration());
+  const double multiply_adds =
+      product == nullptr
+          ? 0
+          : static_cast<double>(product->m) * static_cast<double>(product->n) *
+                static_cast<double>(product->k) * static_cast<double>(product->batch);
+  recorded_.choice().multiplied(phases_.iteration(), multiply_adds);
 }
 
 void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
@@ -330,7 +335,7 @@ void ProgramRecorder::device_event(const onerank_virtual_gpu_event& event) {
       break;
     case ONERANK_VIRTUAL_GPU_PRODUCT:
     case ONERANK_VIRTUAL_GPU_ATTENTION:
-      note_product();
+      note_product(event.product);
       break;
     case ONERANK_VIRTUAL_GPU_CAPTURE:
       capture_began(event.graph);

@@ -135,7 +135,7 @@ class ProgramRecorder {
   void count_call(const CollectiveLog::Key& call);
   void capture_call(const onerank_nccl_call& call, const CollectiveLog::Key& key, uint64_t mark);
   void captured_call_runs(uint64_t mark);
-  void note_product();
+  void note_product(const onerank_virtual_gpu_product* product);
   void parameters_gathered(const at::RecordFunction& copy_out);
   /// Autograd runs a node, or a CUDA graph is launched.
   void backward_runs();

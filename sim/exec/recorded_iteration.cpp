@@ -64,6 +64,7 @@ std::vector<std::string> recorded_with(const IterationFacts& facts,
   if (facts.has_other_steps) found.emplace_back(estimator::kWithOtherSteps);
   if (facts.has_other_calls) found.emplace_back(estimator::kWithOtherCalls);
   if (facts.multiplies_more) found.emplace_back(estimator::kWithMoreProducts);
+  if (facts.later_ones_multiply_more) found.emplace_back(estimator::kWithLessWork);
   if (has_graphs && !facts.launches_graph) found.emplace_back(estimator::kWithoutGraph);
   if (has_backward && !facts.runs_backward) found.emplace_back(estimator::kWithoutBackward);
   return found;

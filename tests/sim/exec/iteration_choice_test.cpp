@@ -110,7 +110,7 @@ TEST(IterationChoice, DoesNotGoOnForEverWhereCollectivesDiffer) {
 }
 
 void multiply(IterationChoice& choice, int64_t iteration, int64_t products) {
-  for (int64_t i = 0; i < products; ++i) choice.multiplied(iteration);
+  for (int64_t i = 0; i < products; ++i) choice.multiplied(iteration, 1);
 }
 
 /// The iteration that is chosen in the end, of some that have so many products.
@@ -180,6 +180,24 @@ TEST(IterationChoice, DoesNotCountWhatWasTriedBefore) {
   multiply(choice, 1, 300);
   ends(choice, 1);
   EXPECT_TRUE(choice.facts().is_usual());
+}
+
+void multiply(IterationChoice& choice, const std::vector<double>& multiply_adds) {
+  for (int64_t i = 0; i < std::ssize(multiply_adds); ++i) {
+    choice.multiplied(i, multiply_adds[static_cast<std::size_t>(i)]);
+    EXPECT_FALSE(ends(choice, i));
+  }
+}
+
+TEST(IterationChoice, TellsThatLaterIterationsMultiplyMore) {
+  IterationChoice grows(0), evaluates(0), varies(0);
+  multiply(grows, {8, 8, 8, 16, 16, 8});
+  EXPECT_TRUE(grows.facts().later_ones_multiply_more);
+  EXPECT_TRUE(grows.facts().is_usual()) << "it is recorded nevertheless";
+  multiply(evaluates, {8, 8, 8, 16, 8, 16, 8});
+  EXPECT_FALSE(evaluates.facts().later_ones_multiply_more);
+  multiply(varies, {8, 8, 9, 9, 8, 9});
+  EXPECT_FALSE(varies.facts().later_ones_multiply_more);
 }
 
 }  // namespace
