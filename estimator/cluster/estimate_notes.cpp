@@ -29,6 +29,7 @@ struct ModelGap {
   std::string source;
   int64_t beyond_sequence = 0;
   bool in_transformers = false;
+  bool of_packed_qkv = false;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, ModelGap& gap) {
@@ -39,6 +40,7 @@ void visit_fields(Visitor& visit, ModelGap& gap) {
   visit("in_transformers",
         gap.in_transformers,
         "only in frameworks whose layers are those of Hugging Face transformers");
+  visit("of_packed_qkv", gap.of_packed_qkv, "of every model with this key, also without a name");
 }
 
 namespace {
@@ -181,16 +183,20 @@ void note_profiles(std::vector<std::string>& notes,
   }
 }
 
+bool concerns(const ModelGap& gap, const Plan& plan) {
+  const bool in_transformers = traits_of(plan.training.framework).gelu_new_of_operators;
+  const bool is_named = contains(gap.models, plan.model_preset);
+  return (is_named || (gap.of_packed_qkv && plan.model.packed_qkv)) &&
+         (in_transformers || !gap.in_transformers) && plan.sequence_length() > gap.beyond_sequence;
+}
+
 std::vector<std::string> gaps_of_the_model(const Plan& plan) {
   static const auto rows =
       read_database<ModelGap>(onerank_data::model_gaps_json, "model_gaps.json");
-  const bool in_transformers = traits_of(plan.training.framework).gelu_new_of_operators;
+  const std::string name = plan.model_preset.empty() ? "the model" : plan.model_preset;
   std::vector<std::string> gaps;
   for (const ModelGap& gap : rows) {
-    const bool has =
-        contains(gap.models, plan.model_preset) && (in_transformers || !gap.in_transformers);
-    if (!has || plan.sequence_length() <= gap.beyond_sequence) continue;
-    gaps.push_back(fmt::format("{}: {}", plan.model_preset, gap.what));
+    if (concerns(gap, plan)) gaps.push_back(fmt::format("{}: {}", name, gap.what));
   }
   return gaps;
 }

@@ -30,6 +30,22 @@ void check_targets(Rules& rules) {
                 "use up_proj and down_proj, or all-linear");
 }
 
+/// peft then has one adapter for the three, under a name that the model gives.
+void check_packed_products(Rules& rules) {
+  const Plan& plan = rules.plan();
+  if (!plan.model.packed_qkv) return;
+  const std::vector<std::string>& modules = plan.training.lora_target_modules;
+  const bool names_parts = std::ranges::any_of(modules, [](const std::string& module) {
+    return module == "q_proj" || module == "k_proj" || module == "v_proj";
+  });
+  rules.require(!modules.empty() && !names_parts,
+                "query, key and value of this model are one product, which has one adapter",
+                modules.empty() ? "training.lora_target_modules = [] (q_proj, v_proj)"
+                                : "training.lora_target_modules, model.packed_qkv",
+                "use all-linear, or o_proj, up_proj and down_proj; `onerank exec` runs the program "
+                "with the adapters that it has");
+}
+
 void refuse_keys_of_adapters(Rules& rules) {
   const TrainingConfig& t = rules.plan().training;
   const auto refuse = [&](bool is_given, const std::string& key) {
@@ -67,6 +83,7 @@ void check_adapters(Rules& rules) {
       where + ", training.mixed_precision = false",
       "leave out --no-mixed-precision");
   check_targets(rules);
+  check_packed_products(rules);
 }
 
 }  // namespace estimator

@@ -114,7 +114,9 @@ struct ModelConfig {
   /// a 0 for each layer. [0]: none.
   std::vector<int64_t> window_attn_skip_freq = {0};
   bool add_bias_linear = true;
-  bool add_qkv_bias = false;           ///< bias on query, key, value alone (Qwen2)
+  bool add_qkv_bias = false;  ///< bias on query, key, value alone (Qwen2)
+  /// One product makes query, key and value in transformers (GPT-2, GPT-NeoX, Phi-3).
+  bool packed_qkv = false;
   bool add_attention_bias = false;     ///< bias on all products of attention, none on the MLP's
   bool add_mlp_bias = false;           ///< bias on the MLP's products, none on those of attention
   bool add_output_bias = false;        ///< bias on the output layer (Phi-2)

@@ -63,6 +63,11 @@ void visit_biases(Visitor& visit, ModelConfig& model) {
   visit("add_qkv_bias",
         model.add_qkv_bias,
         {"biases only for query, key and value", {{"--add-qkv-bias", "true"}}});
+  visit("packed_qkv",
+        model.packed_qkv,
+        {"query, key and value are one product in transformers (c_attn, query_key_value, "
+         "qkv_proj), for which adapters have no q_proj, k_proj and v_proj",
+         {ours({"--packed-qkv", "true"})}});
   visit("add_attention_bias",
         model.add_attention_bias,
         {"biases in attention alone: for query, key, value and the output",

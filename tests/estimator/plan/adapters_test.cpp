@@ -62,5 +62,20 @@ TEST(Adapters, OfOtherFrameworksAndModelsAreRefusedWithTheWayOut) {
   expect_words(plain_mlp, "nothing would be trained");
 }
 
+// c_attn of GPT-2, query_key_value of GPT-NeoX, qkv_proj of Phi-3: "Target modules {'q_proj'} not
+// found in the base model" (peft/tuners/tuners_utils.py).
+TEST(Adapters, OfAPackedProductHaveNoPartsOfIt) {
+  const auto complaint = [](const Json& targets) {
+    Json plan = adapted({{"lora_target_modules", targets}});
+    plan["model"]["packed_qkv"] = true;
+    return complaint_about(plan);
+  };
+  for (const Json& targets : {Json::array(), Json{"q_proj"}, Json{"v_proj", "o_proj"}}) {
+    EXPECT_NE(complaint(targets).find("are one product"), std::string::npos) << targets;
+  }
+  EXPECT_EQ(complaint({"all-linear"}), "");
+  EXPECT_EQ(complaint({"o_proj", "down_proj"}), "");
+}
+
 }  // namespace
 }  // namespace estimator
