@@ -1,12 +1,14 @@
 #include "estimator/cluster/program_time.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <string_view>
 #include <utility>
 
+#include "estimator/base/units.h"
 #include "estimator/cluster/program_flops.h"
 #include "estimator/cluster/program_ranks.h"
 #include "estimator/compute/flex_attention.h"
@@ -62,6 +64,36 @@ std::vector<std::string> step_notes(const std::vector<ReplayRank>& ranks) {
     if (is_so) notes.emplace_back(note.text);
   }
   return notes;
+}
+
+// Assumed: a shorter wait is no more than the turns of other programs on this machine.
+constexpr double kLeastWaitSeconds = 5e-3;
+constexpr double kLeastWaitOfStep = 0.1;
+
+/// A host that issues faster than its GPU works hides what it waits for.
+std::optional<std::string> note_on_waits(const RankProfile& profile, double step_seconds) {
+  PhaseRecord iteration;
+  const std::string name = fmt::format("iteration_{}.", profile.program->recorded_iteration);
+  for (const PhaseRecord& phase : profile.phases) {
+    if (!phase.name.starts_with(name)) continue;
+    iteration.seconds += phase.seconds;
+    iteration.sleeping_seconds += phase.sleeping_seconds;
+    iteration.loading_seconds += phase.loading_seconds;
+  }
+  const double waited = iteration.sleeping_seconds + iteration.loading_seconds;
+  const double least = std::max(kLeastWaitSeconds, kLeastWaitOfStep * step_seconds);
+  if (waited < least || iteration.seconds < step_seconds) return std::nullopt;
+  std::vector<std::string> parts;
+  if (iteration.sleeping_seconds > 0) {
+    parts.push_back("slept for " + format_duration(iteration.sleeping_seconds));
+  }
+  if (iteration.loading_seconds > 0) {
+    parts.push_back("waited for its data loader for " + format_duration(iteration.loading_seconds));
+  }
+  return fmt::format(
+      "in the iteration that was recorded the program {} of this machine's time: the step leaves "
+      "this out, and may take longer",
+      fmt::join(parts, " and "));
 }
 
 /// Empty if every mask was known.
@@ -217,6 +249,9 @@ ProgramTime program_time(const ProgramReplay& replayed) {
       kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {
         return work.has_unknown_lengths && is_flex_attention(work.operator_name);
       });
+  if (auto note = note_on_waits(*ranks[0].profile, time.iteration_seconds)) {
+    time.step_notes.push_back(std::move(*note));
+  }
   for (std::string& note : notes_on_masks(time)) time.step_notes.push_back(std::move(note));
   time.between_ranks =
       kernels_that(ranks[0], played[0], [](const TraceWork& work, const WorkPrice&) {

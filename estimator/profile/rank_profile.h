@@ -91,6 +91,9 @@ struct PhaseRecord {
   std::string name;
   MemoryReading before, after, peak;
   double seconds = 0;  ///< wall time; it shows the GPU's time only on the device cuda
+  // Of these, in a program's main thread:
+  double sleeping_seconds = 0;
+  double loading_seconds = 0;
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, PhaseRecord& phase) {
@@ -99,6 +102,10 @@ void visit_fields(Visitor& visit, PhaseRecord& phase) {
   visit("after", phase.after, "at its end");
   visit("peak", phase.peak, "largest during it");
   visit("seconds", phase.seconds, {"wall time", kSeconds});
+  visit("sleeping_seconds", phase.sleeping_seconds, {"of these, the program slept", kSeconds});
+  visit("loading_seconds",
+        phase.loading_seconds,
+        {"of these, the program waited for its data loader", kSeconds});
 }
 
 /// One parameter of the shard. If tensor_sharded, the tensor ranks hold different parts; else all

@@ -203,6 +203,10 @@ void onerank_exec_host_updated(int64_t bytes, int is_fused) {
   if (recorder != nullptr) recorder->host_updated(bytes, is_fused != 0);
 }
 
+void onerank_exec_host_waits(double seconds, int loads_data) {
+  if (recorder != nullptr) recorder->host_waited(seconds, loads_data != 0);
+}
+
 void onerank_exec_region_made(const char* region, int steps, void (*before)(), void (*after)()) {
   if (recorder == nullptr) return;
   recorder->compiled_steps().made(region, steps != 0, {.before = before, .after = after});

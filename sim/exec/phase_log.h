@@ -50,6 +50,10 @@ class PhaseLog {
   void step_failed(const Boundary& boundary);
   /// A request for memory had failed, and the program goes on: the phase begins again.
   void went_on(const Boundary& boundary) { change(std::string(running_.name), boundary); }
+  /// The program slept, or waited for its data loader.
+  void host_waited(double seconds, bool loads_data) {
+    (loads_data ? running_.loading_seconds : running_.sleeping_seconds) += seconds;
+  }
   void backward_ran() { backward_since_step_ = true; }
 
   /// The phases up to now, including the running one.

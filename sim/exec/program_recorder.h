@@ -89,6 +89,7 @@ class ProgramRecorder {
   void evaluation_started() { trace_.evaluation_started(); }
   void evaluation_finished() { trace_.evaluation_finished(); }
   void host_updated(int64_t bytes, bool is_fused);
+  void host_waited(double seconds, bool loads_data);
   /// The process group has this rank and world size.
   void rank_told(int64_t rank, int64_t world_size);
   /// Sets all parameters that are known now: a JSON list of estimator::ParameterRecord.

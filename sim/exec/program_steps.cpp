@@ -93,6 +93,11 @@ void ProgramRecorder::optimizer_told(uint64_t key) {
   phase_changed();
 }
 
+void ProgramRecorder::host_waited(double seconds, bool loads_data) {
+  const std::lock_guard lock(mutex_);
+  phases_.host_waited(seconds, loads_data);
+}
+
 void ProgramRecorder::code_compiled() {
   const std::lock_guard lock(mutex_);
   recorded_.choice().compiled(phases_.iteration());

@@ -88,6 +88,8 @@ void onerank_exec_evaluation_ends();
 /// A step of an optimizer has moved so many bytes of the host's memory; `is_fused`: in one pass
 /// over its tensors.
 void onerank_exec_host_updated(int64_t bytes, int is_fused);
+/// The program has slept so long in its main thread, or waited there for its data loader.
+void onerank_exec_host_waits(double seconds, int loads_data);
 /// torch.compile made the region with this number, such as "3/0". If it `steps` an optimizer,
 /// `before` and `after` are called before and after it, in the thread that runs it; `after` is not
 /// called if an exception was raised.

@@ -6,7 +6,7 @@ optimizer step (optimizers.py): where torch.compile made that, around the compil
 and the blocks of masks of flex_attention (flex_attention.py); what tuners choose, when they have
 (tuning.py). The recorder asks which lines check what was
 computed (checks.py). The rest is what these need: the recorder's functions, tensors, parameters, modules
-as they are loaded, what the program saves (saving.py), its end.
+as they are loaded, what the program saves (saving.py), how long it sleeps and loads data (waits.py), its end.
 """
 
 from . import checks as checks  # the recorder asks it
@@ -20,6 +20,7 @@ from .optimizers import Optimizers
 from .parameters import Parameters
 from .recorder import Recorder
 from .tuning import Tuning
+from .waits import Waits
 
 
 def start(recorder_path):
@@ -33,4 +34,5 @@ def start(recorder_path):
     saving.watch(recorder, arrivals)
     Compiler(recorder, arrivals, flex_attention.watched(recorder))
     Tuning(recorder, arrivals)
+    Waits(recorder, arrivals)
     CompiledSteps(recorder, optimizers).watch()

@@ -2,8 +2,8 @@
 
 import functools
 import sys
-import time
 import weakref
+from time import sleep  # which is told to nobody
 
 import torch
 
@@ -26,7 +26,7 @@ def let_watchdog_look():
     of it. DistributedDataParallel's first bucket, which holds all gradients, is then still there when new
     ones are laid out in the second step, whose forward begins on a GPU long after the watchdog's look."""
     if distributed():
-        time.sleep(WATCHDOG_LOOKS)
+        sleep(WATCHDOG_LOOKS)
 
 
 def parameters_of(optimizer):

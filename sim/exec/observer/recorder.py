@@ -1,7 +1,7 @@
 """The functions of the recorder (recorder_interface.h)."""
 
 import ctypes
-from ctypes import c_char_p, c_int, c_int64, c_uint64, c_void_p
+from ctypes import c_char_p, c_double, c_int, c_int64, c_uint64, c_void_p
 
 CALLBACK = ctypes.PYFUNCTYPE(None)
 ARGUMENTS = {
@@ -13,6 +13,7 @@ ARGUMENTS = {
     "evaluation_ends": (),
     "evaluation_starts": (),
     "host_updated": (c_int64, c_int),
+    "host_waits": (c_double, c_int),
     "is_rank": (c_int64, c_int64),
     "kernel_loops": (c_void_p, c_int64),
     "kernel_reads": (c_void_p, c_int64),

@@ -79,6 +79,17 @@ TEST_F(ExecProfile, OfAProgramThatSamplesInItsLastIterationSaysSo) {
   EXPECT_THAT(result.output, HasSubstr("has many more products"));
 }
 
+TEST_F(ExecProfile, OfAProgramThatSleepsOrLoadsDataSaysThatTheStepLeavesItOut) {
+  const ProgramResult result = run_program("sleeps.py", {"--steps", "2"}, {"0.02"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const auto& iteration = profile(0).phases.at(4);
+  ASSERT_EQ(iteration.name, "iteration_1.forward_backward");
+  EXPECT_GE(iteration.sleeping_seconds, 0.02);
+  EXPECT_GE(iteration.loading_seconds, 4 * 0.02);  // the sleep of each sample is the loader's
+  EXPECT_THAT(result.output, HasSubstr("the program slept for "));
+  EXPECT_THAT(run_program("sleeps.py", {"--steps", "2"}).output, Not(HasSubstr("slept")));
+}
+
 TEST_F(ExecProfile, OfOptimizersThatStepInTurnIsOfAUsualIteration) {
   ASSERT_EQ(run_program("turns.py", {"--steps", "2"}).exit_code, 0);
   EXPECT_EQ(profile(0).program->recorded_iteration, 1);
