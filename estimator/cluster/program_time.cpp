@@ -72,23 +72,25 @@ constexpr double kLeastWaitOfStep = 0.1;
 
 /// A host that issues faster than its GPU works hides what it waits for.
 std::optional<std::string> note_on_waits(const RankProfile& profile, double step_seconds) {
-  PhaseRecord iteration;
+  ProgramWaits waits;
+  double seconds = 0;
   const std::string name = fmt::format("iteration_{}.", profile.program->recorded_iteration);
   for (const PhaseRecord& phase : profile.phases) {
     if (!phase.name.starts_with(name)) continue;
-    iteration.seconds += phase.seconds;
-    iteration.sleeping_seconds += phase.sleeping_seconds;
-    iteration.loading_seconds += phase.loading_seconds;
+    seconds += phase.seconds;
+    const ProgramWaits of_phase = phase.waits.value_or(ProgramWaits{});
+    waits.sleeping_seconds += of_phase.sleeping_seconds;
+    waits.loading_seconds += of_phase.loading_seconds;
   }
-  const double waited = iteration.sleeping_seconds + iteration.loading_seconds;
+  const double waited = waits.sleeping_seconds + waits.loading_seconds;
   const double least = std::max(kLeastWaitSeconds, kLeastWaitOfStep * step_seconds);
-  if (waited < least || iteration.seconds < step_seconds) return std::nullopt;
+  if (waited < least || seconds < step_seconds) return std::nullopt;
   std::vector<std::string> parts;
-  if (iteration.sleeping_seconds > 0) {
-    parts.push_back("slept for " + format_duration(iteration.sleeping_seconds));
+  if (waits.sleeping_seconds > 0) {
+    parts.push_back("slept for " + format_duration(waits.sleeping_seconds));
   }
-  if (iteration.loading_seconds > 0) {
-    parts.push_back("waited for its data loader for " + format_duration(iteration.loading_seconds));
+  if (waits.loading_seconds > 0) {
+    parts.push_back("waited for its data loader for " + format_duration(waits.loading_seconds));
   }
   return fmt::format(
       "in the iteration that was recorded the program {} of this machine's time: the step leaves "

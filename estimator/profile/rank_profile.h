@@ -85,15 +85,24 @@ void visit_fields(Visitor& visit, MemoryReading& reading) {
   visit("reserved_bytes", reading.reserved_bytes, {"taken from the device", kBytes});
 }
 
+/// Wall time of a program's main thread.
+struct ProgramWaits {
+  double sleeping_seconds = 0;
+  double loading_seconds = 0;
+};
+template <class Visitor>
+void visit_fields(Visitor& visit, ProgramWaits& waits) {
+  visit("sleeping_seconds", waits.sleeping_seconds, {"it slept", kSeconds});
+  visit("loading_seconds", waits.loading_seconds, {"it waited for its data loader", kSeconds});
+}
+
 /// Memory and time of one phase. Its name is build_model, build_optimizer,
 /// iteration_N.forward_backward or iteration_N.optimizer_step.
 struct PhaseRecord {
   std::string name;
   MemoryReading before, after, peak;
   double seconds = 0;  ///< wall time; it shows the GPU's time only on the device cuda
-  // Of these, in a program's main thread:
-  double sleeping_seconds = 0;
-  double loading_seconds = 0;
+  std::optional<ProgramWaits> waits = std::nullopt;  ///< of a program that slept or loaded data
 };
 template <class Visitor>
 void visit_fields(Visitor& visit, PhaseRecord& phase) {
@@ -102,10 +111,7 @@ void visit_fields(Visitor& visit, PhaseRecord& phase) {
   visit("after", phase.after, "at its end");
   visit("peak", phase.peak, "largest during it");
   visit("seconds", phase.seconds, {"wall time", kSeconds});
-  visit("sleeping_seconds", phase.sleeping_seconds, {"of these, the program slept", kSeconds});
-  visit("loading_seconds",
-        phase.loading_seconds,
-        {"of these, the program waited for its data loader", kSeconds});
+  visit("waits", phase.waits, "of these seconds, what the program waited");
 }
 
 /// One parameter of the shard. If tensor_sharded, the tensor ranks hold different parts; else all

@@ -52,7 +52,8 @@ class PhaseLog {
   void went_on(const Boundary& boundary) { change(std::string(running_.name), boundary); }
   /// The program slept, or waited for its data loader.
   void host_waited(double seconds, bool loads_data) {
-    (loads_data ? running_.loading_seconds : running_.sleeping_seconds) += seconds;
+    if (!running_.waits) running_.waits.emplace();
+    (loads_data ? running_.waits->loading_seconds : running_.waits->sleeping_seconds) += seconds;
   }
   void backward_ran() { backward_since_step_ = true; }
 

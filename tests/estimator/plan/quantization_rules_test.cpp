@@ -10,7 +10,7 @@ namespace estimator {
 namespace {
 
 /// One mistake, and words of the message that it must get.
-struct BadPlan {
+struct BadProducts {
   Json changes;
   std::vector<std::string> words;
 };
@@ -64,7 +64,7 @@ void expect_complaint(const Json& tree, const std::vector<std::string>& expected
 }
 
 TEST(QuantizationRules, SayWhatIsWrongAndTheWayOut) {
-  const std::vector<BadPlan> plans = {
+  const std::vector<BadProducts> plans = {
       {{{"training", {{"framework", "plain"}}}},
        {"only TransformerEngine's layers",
         "training.framework = plain",
@@ -104,11 +104,11 @@ TEST(QuantizationRules, SayWhatIsWrongAndTheWayOut) {
           {"recompute_modules", {"layernorm"}}}}},
        {"cannot quantize again", "do not recompute layernorm"}},
   };
-  for (const BadPlan& plan : plans) expect_complaint(in_eight_bits(plan.changes), plan.words);
+  for (const BadProducts& plan : plans) expect_complaint(in_eight_bits(plan.changes), plan.words);
 }
 
 TEST(QuantizationRules, SayWhatProductsInFourBitsNeed) {
-  const std::vector<BadPlan> plans = {
+  const std::vector<BadProducts> plans = {
       {{{"training", {{"transformer_impl", "local"}}}}, {"multiply in 4 bits", "e2m1"}},
       {{{"cluster", {{"gpu", "h100"}}}}, {"no 4-bit products", "h100", "GB200"}},
       {{{"training", {{"fp8_format", "e4m3"}}}}, {"in 8 bits or in 4", "--fp4-format"}},
@@ -121,7 +121,7 @@ TEST(QuantizationRules, SayWhatProductsInFourBitsNeed) {
       {{{"training", {{"fp4_param_gather", true}, {"fp4_format", "none"}}}},
        {"fp4_param_gather keeps the weights", "--fp4-format"}},
   };
-  for (const BadPlan& plan : plans) expect_complaint(in_four_bits(plan.changes), plan.words);
+  for (const BadProducts& plan : plans) expect_complaint(in_four_bits(plan.changes), plan.words);
 }
 
 TEST(QuantizationRules, LetGoodPlansPass) {

@@ -84,8 +84,9 @@ TEST_F(ExecProfile, OfAProgramThatSleepsOrLoadsDataSaysThatTheStepLeavesItOut) {
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const auto& iteration = profile(0).phases.at(4);
   ASSERT_EQ(iteration.name, "iteration_1.forward_backward");
-  EXPECT_GE(iteration.sleeping_seconds, 0.02);
-  EXPECT_GE(iteration.loading_seconds, 4 * 0.02);  // the sleep of each sample is the loader's
+  EXPECT_GE(iteration.waits.value().sleeping_seconds, 0.02);
+  EXPECT_GE(iteration.waits.value().loading_seconds,
+            4 * 0.02);  // the sleep of each sample is the loader's
   EXPECT_THAT(result.output, HasSubstr("the program slept for "));
   EXPECT_THAT(run_program("sleeps.py", {"--steps", "2"}).output, Not(HasSubstr("slept")));
 }
