@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "sim/tracking/tensors_in.h"
@@ -90,8 +91,13 @@ bool is_zero(const IValue& value) {
   return value.isScalar() && value.toScalar().toDouble() == 0.0;
 }
 
+/// An element of this type holds two numbers. Older torches do not have it.
+bool is_float4_pair(at::ScalarType type) {
+  return std::string_view(c10::toString(type)) == "Float4_e2m1fn_x2";
+}
+
 double matrix_product_flops(const at::Tensor& left, const at::Tensor& right) {
-  const double elements = left.scalar_type() == at::kFloat4_e2m1fn_x2 ? 2 : 1;
+  const double elements = is_float4_pair(left.scalar_type()) ? 2 : 1;
   return 2.0 * elements * static_cast<double>(left.numel()) * static_cast<double>(right.size(-1));
 }
 

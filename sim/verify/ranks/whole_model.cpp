@@ -60,8 +60,10 @@ Plan whole_plan(const Plan& plan) {
   whole.training.make_vocab_size_divisible_by =
       plan.training.make_vocab_size_divisible_by * plan.parallelism.tensor;
   whole.training.optimizer_cpu_offload = false;  // which must not change a number
-  whole.parallelism = {
-      .expert_tensor = 1, .data = 1, .bucket_elements = plan.parallelism.bucket_elements};
+  whole.parallelism = {.expert_tensor = 1,
+                       .data = 1,
+                       .zero_stage = 0,
+                       .bucket_elements = plan.parallelism.bucket_elements};
   return whole;
 }
 
