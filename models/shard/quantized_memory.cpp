@@ -104,6 +104,7 @@ std::vector<QuantizedMemory::Copy> QuantizedMemory::copies(const std::vector<Sha
   constexpr int64_t kOfMatrices = 256, kOfScales = 16, kNumber = 4;
   const std::size_t count = matrices.size();
   std::vector<Place> places;
+  places.reserve(3 * count);
   for (const Shape& matrix : matrices) places.push_back({matrix, kOfMatrices});
   for (const Shape& scale : scales) places.push_back({scale, kOfScales});
   if (in_four_bits()) places.insert(places.end(), count, Place{{kNumber}, kOfScales});
@@ -131,6 +132,7 @@ std::vector<Quantized> QuantizedMemory::empty_parts(const std::vector<int64_t>& 
   parts.assign(rows_of.size(), Quantized{.scales_are_ready = !use.waits});
   const auto shapes = [&](auto&& of_rows) {
     std::vector<Shape> all;
+    all.reserve(rows_of.size());
     for (const int64_t rows : rows_of) all.push_back(of_rows(rows));
     return all;
   };
