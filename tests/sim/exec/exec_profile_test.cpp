@@ -82,7 +82,7 @@ TEST_F(ExecProfile, OfAProgramThatSamplesInItsLastIterationSaysSo) {
 TEST_F(ExecProfile, OfAProgramThatSleepsOrLoadsDataSaysThatTheStepLeavesItOut) {
   const ProgramResult result = run_program("sleeps.py", {"--steps", "2"}, {"0.02"});
   ASSERT_EQ(result.exit_code, 0) << result.error;
-  const auto& iteration = profile(0).phases.at(4);
+  const estimator::PhaseRecord iteration = profile(0).phases.at(4);
   ASSERT_EQ(iteration.name, "iteration_1.forward_backward");
   EXPECT_GE(iteration.waits.value().sleeping_seconds, 0.02);
   EXPECT_GE(iteration.waits.value().loading_seconds,
