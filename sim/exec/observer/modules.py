@@ -97,12 +97,10 @@ class Modules:
             self.recorder.evaluation_ends()
 
     def _begin_outermost(self, module, arguments):
-        """Of what is trained: a frozen encoder of texts, or a loss, does not read what the model is trained on."""
-        if not self.parameters.are_trained(module):
-            return
-        if torch.is_grad_enabled():
+        is_loss = next(module.parameters(), None) is None
+        if torch.is_grad_enabled() and not is_loss:
             self.recorder.model_reads(id(module), integers_given(arguments))
-        else:
+        elif self.parameters.are_trained(module):
             self.recorder.evaluation_starts()
 
     def _add_root(self, root):

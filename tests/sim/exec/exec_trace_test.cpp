@@ -258,14 +258,6 @@ TEST_F(ExecTrace, TellsTheTokensOfSequencesOneBehindTheOther) {
   EXPECT_THAT(images.output, HasSubstr("tokens/s are not known"));
 }
 
-// As train_text_to_image.py of diffusers: what the frozen encoder of texts reads are no tokens of
-// the model that is trained.
-TEST_F(ExecTrace, TellsNoTokensOfAModelThatNobodyTrains) {
-  const ProgramResult result = run(command("frozen_embedding.py", {"--steps", "2"}, {"texts"}));
-  ASSERT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.output, HasSubstr("tokens/s are not known"));
-}
-
 // peft's prompt tuning.
 TEST_F(ExecTrace, TellsTheTokensOfAModelOfWhichAPromptIsTrained) {
   const ProgramResult result = run(command("prompt.py", {"--steps", "2"}));

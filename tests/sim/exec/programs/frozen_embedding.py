@@ -1,7 +1,6 @@
 """Trains all but the embedding, as LoRA does, on two micro-batches of two sequences; evaluates before each step. With
 "flat" the sequences lie one behind the other, with their ends beside them, with "images" they are numbers of labels,
-and the loss is a module that is given the kinds of some boxes. With "texts" the embedding is a model of its own, that
-nobody trains, as the encoder of texts is where images are generated."""
+and the loss is a module that is given the kinds of some boxes."""
 
 import sys
 
@@ -16,7 +15,7 @@ class Model(nn.Module):
         self.head = nn.Linear(64, 1)
 
     def forward(self, batch):
-        return self.head(batch["texts"] if "texts" in batch else self.embedding(batch["tokens"]))
+        return self.head(self.embedding(batch["tokens"]))
 
 
 class Criterion(nn.Module):
@@ -33,14 +32,11 @@ def batch(sequences):
         return {"tokens": integers(sequences * 128), "ends": integers(sequences)}
     if "images" in sys.argv:
         return {"tokens": integers(sequences), "images": torch.zeros(sequences, 3, 8, 8, device="cuda")}
-    if "texts" in sys.argv:
-        return {"texts": encoder(integers(sequences, 77))}
     return {"tokens": integers(sequences, 128)}
 
 
 criterion = Criterion()
 model = Model().cuda()
-encoder = nn.Embedding(512, 64, device="cuda").requires_grad_(False)
 optimizer = torch.optim.AdamW(model.head.parameters())
 for _ in range(3):
     with torch.no_grad():
