@@ -137,7 +137,7 @@ AttentionRate flex_attention_rate(const Gpu& gpu, AttentionShape shape, Attentio
   shape.operator_name = flash_attention_like(shape.pass);
   kernel.attention = Attention::kFlash;
   AttentionRate rate = attention_rate(gpu, shape, kernel);
-  const TaggedNumber share = flex_attention_share(gpu.id, shape.pass);
+  const TaggedNumber share = flex_attention_share(gpu.rates_id(), shape.pass);
   rate.flops_per_second *= share.value;
   if (share.source == Source::kAssumed) rate.source = Source::kAssumed;
   rate.note += fmt::format("; flex_attention {:.2f} of that: {}", share.value, share.note);
@@ -150,14 +150,14 @@ AttentionRate attention_rate(const Gpu& gpu,
                              const AttentionShape& shape,
                              const AttentionKernel& kernel) {
   if (is_flex_attention(shape.operator_name)) return flex_attention_rate(gpu, shape, kernel);
-  const AttentionCurve* curve = find_curve(gpu.id, shape, kernel);
-  AttentionRate rate{.source = Source::kPublished};
+  const AttentionCurve* curve = find_curve(gpu.rates_id(), shape, kernel);
+  AttentionRate rate{.source = source_of_rate(gpu)};
   if (curve == nullptr) {
     curve = find_curve("a100-sxm-80", shape, kernel);
     rate.source = Source::kAssumed;
     rate.note = "no rate is published for this GPU: A100's share of peak; ";
   } else if (curve->measured_on != gpu.id) {
-    rate.note = fmt::format("measured on {}; ", curve->measured_on);
+    rate.note = note_of_rate(gpu, fmt::format("measured on {}; ", curve->measured_on));
   }
   const Widths own = widths_of(shape), measured = widths_of(*curve);
   if (own.key != own.value && distance(own, measured) > 0) {
@@ -174,7 +174,8 @@ AttentionRate attention_rate(const Gpu& gpu,
     rate.note += "; fp32 by three products of TF32";
   }
   if (kernel.deterministic && shape.pass == AttentionPass::kBackward) {
-    const TaggedNumber share = deterministic_share(gpu.id, kernel.attention, shape.sequence);
+    const TaggedNumber share =
+        deterministic_share(gpu.rates_id(), kernel.attention, shape.sequence);
     rate.flops_per_second *= share.value;
     if (share.source == Source::kAssumed) rate.source = Source::kAssumed;
     rate.note += fmt::format("; deterministic, {:.2f} of that: {}", share.value, share.note);

@@ -151,7 +151,7 @@ const LoopRow& loop_of(const Gpu& gpu) {
 
 double misaligned_share(const Gpu& gpu, bool is_in_pairs) {
   for (const MisalignedRow& row : matmul_tables().misaligned) {
-    if (!row.gpus.empty() && !contains(row.gpus, gpu.id)) continue;
+    if (!row.gpus.empty() && !contains(row.gpus, gpu.rates_id())) continue;
     return is_in_pairs ? row.share_in_pairs.value_or(row.share) : row.share;
   }
   return 1;
@@ -189,12 +189,12 @@ MatmulRate matmul_rate(const Gpu& gpu) {
                   .source = Source::kAssumed,
                   .note = "no rate is published for this GPU: 80 % of peak"};
   for (const GpuRow& row : matmul_tables().gpus) {
-    if (!contains(row.gpus, gpu.id)) continue;
+    if (!contains(row.gpus, gpu.rates_id())) continue;
     rate.best_share = row.best_share;
     rate.sustained_share = row.sustained_share;
     rate.accumulate_share = row.accumulate_share;
-    rate.source = Source::kPublished;
-    rate.note = row.source;
+    rate.source = source_of_rate(gpu);
+    rate.note = note_of_rate(gpu, row.source);
   }
   return rate;
 }
@@ -220,12 +220,12 @@ const std::optional<double>& scaled_peak(const Gpu& gpu, ProductScaling scaling)
 
 std::optional<MatmulRate> scaled_rate(const Gpu& gpu, ProductScaling scaling) {
   for (const ScaledRow& row : matmul_tables().scaled) {
-    if (!contains(row.gpus, gpu.id) || !contains(row.scaling, scaling)) continue;
+    if (!contains(row.gpus, gpu.rates_id()) || !contains(row.scaling, scaling)) continue;
     return MatmulRate{.best_share = row.best_share,
                       .sustained_share = row.sustained_share,
                       .start_up_steps = loop_of(gpu).start_up_steps,
-                      .source = Source::kPublished,
-                      .note = row.source};
+                      .source = source_of_rate(gpu),
+                      .note = note_of_rate(gpu, row.source)};
   }
   return std::nullopt;
 }

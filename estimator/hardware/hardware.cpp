@@ -33,7 +33,8 @@ std::string_view without_vendor(std::string_view name) {
 /// "gb200-nvl72": without the rack that it always stands in.
 std::string without_generations(std::string_view name) {
   static const std::regex socket("(sxm)[2-6]", std::regex::icase),
-      unit("([0-9]) ?gb?$", std::regex::icase), rack("(gb[23]00)[-_ ]?nvl72$", std::regex::icase);
+      unit("([0-9]) ?gb?$", std::regex::icase),
+      rack("(gb[23]00|vr200|vr)[-_ ]?nvl72$", std::regex::icase);
   const std::string of_socket = std::regex_replace(std::string(name), socket, "$1");
   return std::regex_replace(std::regex_replace(of_socket, unit, "$1"), rack, "$1");
 }
@@ -92,6 +93,17 @@ const Gpu* find_gpu(const std::string& name) {
     }
   }
   return nullptr;
+}
+
+Source source_of_rate(const Gpu& gpu) {
+  return gpu.rates_as ? Source::kAssumed : Source::kPublished;
+}
+
+std::string note_of_rate(const Gpu& gpu, const std::string& note) {
+  if (!gpu.rates_as) return note;
+  return fmt::format("no rate is published for this GPU: {}'s share of peak; {}",
+                     measured_gpu(*gpu.rates_as).cuda_name,
+                     note);
 }
 
 const Gpu& measured_gpu(const std::string& id) {

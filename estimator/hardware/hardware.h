@@ -12,6 +12,7 @@
 #include "estimator/base/dtype.h"
 #include "estimator/base/enum_names.h"
 #include "estimator/base/option.h"
+#include "estimator/base/tagged.h"
 
 namespace estimator {
 
@@ -68,9 +69,14 @@ struct Gpu {
   int64_t context_bytes = 0;       ///< CUDA context and modules, outside the allocator
   std::string context_source;
   std::vector<GpuPrice> prices;
+  /// The GPU of which kernels reach the same shares of the peaks (assumed), where nobody published
+  /// its own.
+  std::optional<std::string> rates_as;
   std::vector<std::string> sources;
   std::string note;
 
+  /// In the tables of kernels' rates.
+  const std::string& rates_id() const { return rates_as ? *rates_as : id; }
   bool supports(Dtype dtype) const;
   /// Dense peak rate for the plan's type; for fp32 that is the FP32 rate, not the one of TF32.
   /// Throws UserError when the GPU has no rate for the type.
@@ -105,9 +111,14 @@ void visit_fields(Visitor& visit, Gpu& gpu) {
   visit("context_bytes", gpu.context_bytes, "CUDA context outside the allocator");
   visit("context_source", gpu.context_source, "where context_bytes comes from");
   visit("prices", gpu.prices, "dated prices");
+  visit("rates_as", gpu.rates_as, "GPU whose shares of the peaks are assumed");
   visit("sources", gpu.sources, "where the numbers come from");
   visit("note", gpu.note, "what to be careful about");
 }
+
+/// Of a rate that is published for gpu.rates_id().
+Source source_of_rate(const Gpu& gpu);
+std::string note_of_rate(const Gpu& gpu, const std::string& note);
 
 struct Link {
   std::string id;                       ///< "nvlink4", "ib-ndr-400"

@@ -75,7 +75,7 @@ void check_eight_bit_gpu(Rules& rules, const Gpu& gpu) {
                     (capability >= kFirstOfBlocks && capability < kFirstWithoutBlocks),
                 "the GPU has no 8-bit products with a scale for each 32 elements",
                 fmt::format("{}, cluster.gpu = {}", fp8_recipe_of(plan), plan.cluster.gpu),
-                "use a B200, GB200, B300 or GB300, or --fp8-recipe tensorwise");
+                "use a B200, GB200, B300, GB300 or VR200, or --fp8-recipe tensorwise");
 }
 
 void check_gpu(Rules& rules) {
@@ -87,7 +87,7 @@ void check_gpu(Rules& rules) {
       gpu->peak_flops_per_second.fp4.has_value(),
       "the GPU has no 4-bit products of TransformerEngine",
       fmt::format("{}, cluster.gpu = {}", quantized_format(plan.training), plan.cluster.gpu),
-      "use a B200, GB200, B300 or GB300, or leave fp4_format out");
+      "use a B200, GB200, B300, GB300 or VR200, or leave fp4_format out");
 }
 
 void check_shapes(Rules& rules) {

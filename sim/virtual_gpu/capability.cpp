@@ -6,7 +6,8 @@ namespace {
 constexpr int kKiB = 1024;
 
 // CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications per Compute
-// Capability"; reserved shared memory from the CUDA occupancy calculator.
+// Capability"; reserved shared memory from the CUDA occupancy calculator. 10.7 (Rubin) is assumed
+// to be as 10.3.
 constexpr CapabilityFacts kTable[] = {
     // major, minor, threads, blocks, shared per SM, opt-in per block, reserved
     {7, 0, 2048, 32, 96 * kKiB, 96 * kKiB, 0},
@@ -17,6 +18,7 @@ constexpr CapabilityFacts kTable[] = {
     {9, 0, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB},
     {10, 0, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB},
     {10, 3, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB},
+    {10, 7, 2048, 32, 228 * kKiB, 227 * kKiB, kKiB},
     {12, 0, 1536, 24, 100 * kKiB, 99 * kKiB, kKiB},
 };
 

@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// The NVLink connections of one GPU, by its link: NVIDIA's data sheets of P100, V100, A100, H100,
-/// B200 and GB200, which are the bandwidths of data/links.json over those of one connection (20, 25
-/// and 50 GB/s); H800: SimAI (the link's source).
+/// B200, GB200 and VR200, which are the bandwidths of data/links.json over those of one connection
+/// (20, 25 and 50 GB/s); H800: SimAI (the link's source).
 constexpr struct {
   const char* link;
   int connections;
@@ -27,6 +27,7 @@ constexpr struct {
     {"nvlink4-h800", 8},
     {"nvlink5", 18},
     {"nvl72", 18},
+    {"nvl72-gen6", 36},
 };
 
 /// A Grace Hopper's NVLink is that of its processor: no other GPU is behind it.

@@ -161,6 +161,16 @@ TEST(AttentionRate, OfFlashAttentionOnBlackwellIsThatOfItsSecondVersion) {
   EXPECT_GT(teraflops(kForward, Attention::kFused), 1000);
 }
 
+TEST(AttentionRate, IsTheShareOfTheGpuThatStandsForOneWithoutRates) {
+  const AttentionShape shape{.pass = kForward, .heads = 32, .sequence = 8192};
+  const AttentionKernel fused{Attention::kFused};
+  const AttentionRate rubin = attention_rate(*find_gpu("vr200"), shape, fused);
+  const AttentionRate gb300 = attention_rate(*find_gpu("gb300"), shape, fused);
+  EXPECT_NEAR(rubin.flops_per_second / gb300.flops_per_second, 4000.0 / 2500, 0.1);
+  EXPECT_EQ(rubin.source, Source::kAssumed);
+  EXPECT_NE(rubin.note.find("NVIDIA GB300's share of peak"), std::string::npos);
+}
+
 /// DeepSeek's heads: keys of 192, values of 128.
 AttentionShape latent_shape(AttentionPass pass, int64_t heads) {
   return {.pass = pass, .heads = heads, .sequence = 4096, .head_width = 192, .value_width = 128};

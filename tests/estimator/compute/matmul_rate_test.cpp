@@ -179,6 +179,16 @@ TEST(MatmulRate, SaysWhenItIsAssumed) {
   EXPECT_EQ(matmul_rate(gpu("l40s")).source, Source::kAssumed);
 }
 
+TEST(MatmulRate, IsTheShareOfTheGpuThatStandsForOneWithoutRates) {
+  const Gpu &rubin = *find_gpu("vr200"), &gb300 = *find_gpu("gb300");
+  EXPECT_EQ(matmul_rate(rubin).sustained_share, matmul_rate(gb300).sustained_share);
+  EXPECT_EQ(matmul_rate(rubin).source, Source::kAssumed);
+  for (const ProductScaling scaling : {ProductScaling::kTensor, ProductScaling::kNvfp4}) {
+    EXPECT_EQ(scaled_rate(rubin, scaling)->best_share, scaled_rate(gb300, scaling)->best_share);
+    EXPECT_EQ(scaled_rate(rubin, scaling)->source, Source::kAssumed);
+  }
+}
+
 TEST(MatmulRate, IsAShareForEveryGpu) {
   for (const Gpu& each : gpus()) {
     const MatmulRate rate = matmul_rate(each);

@@ -72,7 +72,9 @@ TEST(Gpus, AreFoundAsPeopleWriteThem) {
                                  std::pair{"H100-94GB", "h100-nvl"},
                                  std::pair{"NVIDIA H20-3e", "h20-3e"},
                                  std::pair{"GB200-NVL72", "gb200"},
-                                 std::pair{"gb300nvl72", "gb300"}}) {
+                                 std::pair{"gb300nvl72", "gb300"},
+                                 std::pair{"VR NVL72", "vr200"},
+                                 std::pair{"Vera Rubin", "vr200"}}) {
     ASSERT_NE(find_gpu(name), nullptr) << name;
     EXPECT_EQ(find_gpu(name)->id, id) << name;
   }

@@ -92,7 +92,7 @@ def llama3_70b_pretrain_64gpu_gb200_bf16_config():
     cfg.env_vars = {**COMMON, "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
     return cfg
 
-def llama3_70b_pretrain_64gpu_vr200_fp8mx_config():
+def llama3_70b_pretrain_64gpu_mi450x_fp8mx_config():
     cfg = llama3_70b_pretrain_64gpu_gb200_bf16_config()
     cfg.mixed_precision = bf16_with_mxfp8_mixed()
     cfg.ddp.use_megatron_fsdp = True
@@ -195,7 +195,7 @@ TEST_F(RecipeFiles, SayTheirGraphsAndHowTheirExpertsRun) {
 TEST_F(RecipeFiles, SayTheirTechniquesWithTheirPlaces) {
   write_bridge();
   const ImportedPlan plan = imported(
-      "src/megatron/bridge/perf_recipes/llama3.py:llama3_70b_pretrain_64gpu_vr200_fp8mx_config");
+      "src/megatron/bridge/perf_recipes/llama3.py:llama3_70b_pretrain_64gpu_mi450x_fp8mx_config");
   EXPECT_THAT(names_of_techniques(plan), ElementsAre("megatron-fsdp", "other-device"));
   EXPECT_EQ(plan.techniques[0].uses[0].place, "llama.py:7");
   EXPECT_EQ(plan.tree.json()["training"]["fp8_recipe"], "mxfp8");
@@ -256,7 +256,7 @@ TEST_F(RecipeFiles, OfWhichOneMustBeNamed) {
   EXPECT_THAT(error_of(file), HasSubstr("several configurations"));
   EXPECT_THAT(error_of(file),
               HasSubstr("llama3_70b_pretrain_64gpu_gb200_bf16_config, "
-                        "llama3_70b_pretrain_64gpu_vr200_fp8mx_config, "
+                        "llama3_70b_pretrain_64gpu_mi450x_fp8mx_config, "
                         "llama3_70b_pretrain_64gpu_gb200_optimizer_config, "
                         "llama3_70b_pretrain_64gpu_gb200_aware_config, "
                         "llama3_70b_pretrain_64gpu_gb200_fp8mx_config, "
