@@ -37,15 +37,15 @@ bool has_known_inputs(c10::ArrayRef<c10::IValue> inputs,
                       const VirtualGpu& gpu) {
   bool is_on_device = false;
   bool is_known = true;
-  uint64_t bytes = 0;
+  double part = 0;
   for (size_t i = 0; i < inputs.size() && is_known; ++i) {
     const bool is_read = !treatment.written[i] || written_is_read;
     for_each_tensor(inputs[i], [&](const at::Tensor& tensor) {
       if (!is_known || !tensor.is_cuda()) return;
       is_on_device = true;
       if (tensor.numel() == 0) return;  // also an output that the operator will size
-      bytes += tensor.nbytes();
-      is_known = memory_of(tensor).address != nullptr && bytes <= gpu.largest_bytes &&
+      part += followed_part(tensor, gpu);
+      is_known = memory_of(tensor).address != nullptr && part <= 1 &&
                  (!is_read || sim::is_known(tensor, gpu));
     });
   }
@@ -64,9 +64,8 @@ void for_each_device_tensor(const std::vector<c10::IValue>& values, const Visit&
 /// Whether a result is small enough to be kept.
 bool has_small(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) {
   bool found = false;
-  for_each_device_tensor(outputs, [&](const at::Tensor& tensor) {
-    found = found || tensor.nbytes() <= gpu.largest_bytes;
-  });
+  for_each_device_tensor(
+      outputs, [&](const at::Tensor& tensor) { found = found || followed_part(tensor, gpu) <= 1; });
   return found;
 }
 
@@ -188,7 +187,7 @@ std::unique_ptr<HostCall> HostCall::prepare_half_known(const at::RecordFunction&
   const auto is_kept = [&](const c10::IValue& input) {
     const at::Tensor& tensor = input.toTensor();
     return tensor.is_cuda() && memory_of(tensor).address != nullptr &&
-           tensor.nbytes() <= gpu.largest_bytes;
+           followed_part(tensor, gpu) <= 1;
   };
   if (!is_kept(inputs[0]) || !is_kept(inputs[1])) return nullptr;
   const size_t known = is_known(inputs[0].toTensor(), gpu) ? 0 : 1;
@@ -306,7 +305,7 @@ bool HostCall::add_tensor(const at::Tensor& tensor,
   if (!tensor.defined()) return true;
   if (!tensor.is_cuda()) {
     is_of_the_host_ = is_of_the_host_ || tensor.dim() > 0;
-    return !is_written && tensor.is_cpu() && tensor.nbytes() <= gpu.largest_bytes;
+    return !is_written && tensor.is_cpu() && followed_part(tensor, gpu) <= 1;
   }
   // What lies between the elements that are written stays: it has to be read with them.
   const bool has_gaps = is_written && !tensor.is_non_overlapping_and_dense();

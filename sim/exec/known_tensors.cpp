@@ -14,11 +14,20 @@ namespace {
 /// A tensor in more pieces is not put together from what is known of them.
 constexpr int64_t kMostRuns = 4096;
 
+bool decides_counts(c10::ScalarType type) {
+  return type == at::kBool || type == at::kInt || type == at::kLong;
+}
+
+uint64_t largest_bytes(const at::Tensor& tensor, const VirtualGpu& gpu) {
+  return decides_counts(tensor.scalar_type()) ? gpu.largest_integer_bytes : gpu.largest_bytes;
+}
+
 /// Whether the tensor's elements are few, and the memory that they lie in is too if it is copied.
 bool is_small(const at::Tensor& device, const MemoryRange& range, const VirtualGpu& gpu) {
   constexpr uint64_t kMostGaps = 64;
-  return range.address != nullptr && device.nbytes() <= gpu.largest_bytes &&
-         range.bytes <= kMostGaps * gpu.largest_bytes;
+  const uint64_t largest = largest_bytes(device, gpu);
+  return range.address != nullptr && device.nbytes() <= largest &&
+         range.bytes <= std::max(kMostGaps * gpu.largest_bytes, largest);
 }
 
 char* at_offset(const MemoryRange& range, int64_t offset) {
@@ -64,6 +73,10 @@ std::optional<std::vector<int64_t>> known_integers(const at::Tensor& tensor,
   if (tensor.scalar_type() == at::kInt) return read_integers<int32_t>(tensor, gpu);
   if (tensor.scalar_type() == at::kLong) return read_integers<int64_t>(tensor, gpu);
   return std::nullopt;
+}
+
+double followed_part(const at::Tensor& tensor, const VirtualGpu& gpu) {
+  return static_cast<double>(tensor.nbytes()) / static_cast<double>(largest_bytes(tensor, gpu));
 }
 
 bool is_known(const at::Tensor& device, const VirtualGpu& gpu) {

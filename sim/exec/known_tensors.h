@@ -11,6 +11,10 @@
 
 namespace sim {
 
+/// The part of what is followed at once that the tensor's values are; those above 1 are not
+/// followed. Bytes are no integers: images and packed weights are made of them.
+double followed_part(const at::Tensor& tensor, const VirtualGpu& gpu);
+
 /// Whether the tensor's memory is small enough to be followed, and its values are known.
 bool is_known(const at::Tensor& device, const VirtualGpu& gpu);
 

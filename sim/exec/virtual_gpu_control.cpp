@@ -1,5 +1,7 @@
 #include "sim/exec/virtual_gpu_control.h"
 
+#include <algorithm>
+
 #include "sim/virtual_gpu/find_control.h"
 
 namespace sim {
@@ -7,6 +9,7 @@ namespace sim {
 VirtualGpu find_virtual_gpu(uint64_t largest_bytes) {
   VirtualGpu gpu;
   gpu.largest_bytes = largest_bytes;
+  gpu.largest_integer_bytes = std::max(largest_bytes, kLargestIntegerBytes);
   gpu.most_used_bytes = ONERANK_FIND_CONTROL(onerank_virtual_gpu_most_used_bytes);
   gpu.outside_bytes = ONERANK_FIND_CONTROL(onerank_virtual_gpu_outside_bytes);
   gpu.remember_values = ONERANK_FIND_CONTROL(onerank_virtual_gpu_remember_values);

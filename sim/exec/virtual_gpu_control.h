@@ -9,6 +9,7 @@ namespace sim {
 struct VirtualGpu {
   /// Larger values are not followed.
   uint64_t largest_bytes = 0;
+  uint64_t largest_integer_bytes = 0;  ///< the same of integers and truth values
   decltype(&onerank_virtual_gpu_most_used_bytes) most_used_bytes = nullptr;
   decltype(&onerank_virtual_gpu_outside_bytes) outside_bytes = nullptr;
   decltype(&onerank_virtual_gpu_remember_values) remember_values = nullptr;
@@ -34,8 +35,12 @@ struct VirtualGpu {
 
 /// Largest flags, sizes and pickles that programs send through the device.
 inline constexpr uint64_t kLargestControlBytes = uint64_t{1} << 20;
-/// Largest tensors with one value for each token of a micro-batch (labels, positions, masks).
+/// Largest tensors with one floating-point value for each token of a micro-batch (weights of a
+/// loss).
 inline constexpr uint64_t kLargestTokenBytes = uint64_t{256} << 10;
+/// Largest tensors of integers or truth values (labels, positions, masks, edges of a graph): they
+/// decide counts, and few operators of a program read them.
+inline constexpr uint64_t kLargestIntegerBytes = uint64_t{16} << 20;
 /// Largest tensors with one value for each token and expert, which are followed if a router is
 /// assumed.
 inline constexpr uint64_t kLargestRoutingBytes = uint64_t{16} << 20;

@@ -69,13 +69,14 @@ int onerank_virtual_gpu_peek(const void* address, uint64_t bytes, void* value) {
 
 void onerank_virtual_gpu_poke(void* address, uint64_t bytes, const void* value) {
   capture().values_change(reinterpret_cast<uint64_t>(address), bytes);
-  shadow().write(
+  shadow().tell(
       reinterpret_cast<uint64_t>(address), value, bytes, virtual_gpu::Shadow::Origin::kDevice);
 }
 
 void onerank_virtual_gpu_send(void* address, uint64_t bytes, const void* value) {
   capture().values_change(reinterpret_cast<uint64_t>(address), bytes);
-  shadow().write(reinterpret_cast<uint64_t>(address), value, bytes);
+  shadow().tell(
+      reinterpret_cast<uint64_t>(address), value, bytes, virtual_gpu::Shadow::Origin::kHost);
 }
 
 uint64_t onerank_virtual_gpu_clock() { return shadow().time(); }

@@ -26,9 +26,15 @@ bool Shadow::remembers(size_t bytes) const {
 }
 
 void Shadow::write(uint64_t address, const void* value, size_t bytes, Origin origin) {
+  if (remembers(bytes)) return tell(address, value, bytes, origin);
   const std::lock_guard lock(mutex_);
   erase(address, bytes, UINT64_MAX);
-  if (!remembers(bytes)) return;
+}
+
+void Shadow::tell(uint64_t address, const void* value, size_t bytes, Origin origin) {
+  const std::lock_guard lock(mutex_);
+  erase(address, bytes, UINT64_MAX);
+  if (!remembers(1) || bytes == 0) return;
   const char* first = static_cast<const char*>(value);
   const bool is_uniform = std::memcmp(first, first + 1, bytes - 1) == 0;
   insert(address, {first, first + (is_uniform ? 1 : bytes)}, bytes, origin);

@@ -29,6 +29,8 @@ class Shadow {
   /// Who made a value. A copy of a value has the same origin.
   enum class Origin { kHost, kDevice };
   void write(uint64_t address, const void* value, size_t bytes, Origin origin = Origin::kHost);
+  /// Values of any size that somebody knows, if any are remembered.
+  void tell(uint64_t address, const void* value, size_t bytes, Origin origin);
   /// A fill is a write by the device.
   void fill(uint64_t address, int value, size_t bytes);
   void copy(uint64_t destination, uint64_t source, size_t bytes);

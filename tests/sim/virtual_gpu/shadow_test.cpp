@@ -119,6 +119,14 @@ TEST_F(ShadowOfMemory, DoesNotKeepDataButForgetsWhatItOverwrites) {
   EXPECT_EQ(known(0, 1), Bytes{});
 }
 
+TEST_F(ShadowOfMemory, KeepsDataOfWhichSomebodyTellsIt) {
+  const std::vector<char> data(kLargestBytes + 1, 3);
+  shadow_.tell(kBase, data.data(), data.size(), Shadow::Origin::kDevice);
+  EXPECT_EQ(known(0, data.size()), data);
+  shadow_.forget_computed();
+  EXPECT_EQ(known(0, data.size()), Bytes{});
+}
+
 TEST_F(ShadowOfMemory, KnowsAFill) {
   shadow_.fill(kBase, 1, 3);
   EXPECT_EQ(known(0, 3), (Bytes{1, 1, 1}));

@@ -17,6 +17,12 @@ def labels(device):
     return torch.tensor([[3, -100, 7, -100], [-100, 2, 2, 9]]).to(device)
 
 
+def many_labels(device):
+    """4 MiB, of which a third counts in a loss."""
+    numbers = torch.arange(1 << 19).to(device)
+    return numbers.masked_fill(numbers % 3 != 0, -100)
+
+
 def routes(device):
     choices = torch.tensor([[0, 3], [1, 3], [2, 5], [5, 0]]).to(device)
     return torch.zeros(4, 6, device=device, dtype=torch.int32).scatter(1, choices, 1).bool()
@@ -58,6 +64,7 @@ WAYS = {
     "histogram": lambda d: torch.histc(grid(d, torch.float32), bins=4, min=0, max=31),
     "one hot": lambda d: F.one_hot(labels(d).clamp(min=0)).sum(dim=(0, 1)),
     "valid tokens": lambda d: (labels(d) != -100).sum(),
+    "valid tokens of a large batch": lambda d: many_labels(d)[many_labels(d) != -100],
     "packed sequences": lambda d: F.pad(torch.tensor([3, 5]).to(d).cumsum(0), (1, 0)),
     "local experts": lambda d: routes(d)[:, 2:4].sum(0),
     "chosen experts": lambda d: routes(d)[:, torch.tensor([3, 5])].sum(0),
