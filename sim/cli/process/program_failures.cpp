@@ -334,7 +334,9 @@ void throw_without_profile(const ExecJob& job,
         fmt::format("the program's launcher started the ranks {}, not rank {}",
                     fmt::join(skipped, ", "),
                     wanted.rank),
-        "give --rank one of these, or the launcher the flags that it has on that rank's node",
+        fmt::format("give --world-size {} if these are all, --rank one of these, or the launcher "
+                    "the flags that it has on that rank's node",
+                    *skipped.rbegin() + 1),
         ExitCode::kBadInput);
   }
   throw_error(
