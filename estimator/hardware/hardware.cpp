@@ -33,10 +33,9 @@ std::string_view without_vendor(std::string_view name) {
 /// "gb200-nvl72": without the rack that it always stands in.
 std::string without_generations(std::string_view name) {
   static const std::regex socket("(sxm)[2-6]", std::regex::icase),
-      unit("([0-9]) ?gb?$", std::regex::icase),
-      rack("(gb[23]00|vr200|vr)[-_ ]?nvl72$", std::regex::icase);
+      unit("([0-9]) ?gb?$", std::regex::icase), rack("[-_ ]?nvl(72|144)$", std::regex::icase);
   const std::string of_socket = std::regex_replace(std::string(name), socket, "$1");
-  return std::regex_replace(std::regex_replace(of_socket, unit, "$1"), rack, "$1");
+  return std::regex_replace(std::regex_replace(of_socket, unit, "$1"), rack, "");
 }
 
 std::optional<double> rate(const PeakFlops& peak, Dtype dtype) {

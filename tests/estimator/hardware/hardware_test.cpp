@@ -74,7 +74,8 @@ TEST(Gpus, AreFoundAsPeopleWriteThem) {
                                  std::pair{"GB200-NVL72", "gb200"},
                                  std::pair{"gb300nvl72", "gb300"},
                                  std::pair{"VR NVL72", "vr200"},
-                                 std::pair{"Vera Rubin", "vr200"}}) {
+                                 std::pair{"Vera Rubin NVL72", "vr200"},
+                                 std::pair{"vr200-nvl144", "vr200"}}) {
     ASSERT_NE(find_gpu(name), nullptr) << name;
     EXPECT_EQ(find_gpu(name)->id, id) << name;
   }
