@@ -30,6 +30,10 @@ Dtype matrix_dtype(const OperatorRecord& record, Dtype plan_dtype) {
   return adds_to_fp32_sum(record) ? plan_dtype : Dtype::kFp32;
 }
 
+bool rounds_to_tf32(const OperatorRecord& record, const Gpu& gpu) {
+  return record.name == kEngineProduct && record.dtype == "Float" && gpu.peak_flops_per_second.tf32;
+}
+
 bool is_empty(const std::vector<int64_t>& shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
@@ -101,9 +105,12 @@ double flops_per_second(const OperatorRecord& record, const GpuRates& rates, Dty
     const ScaledProduct product = scaled_product(record);
     return rates.scaled_flops_per_second(product.shape, product.scaling);
   }
-  return rates.matmul_flops_per_second(matmul_shape(record).value_or(kUsualProduct),
-                                       matrix_dtype(record, plan_dtype),
-                                       adds_to_fp32_sum(record));
+  const MatmulShape shape = matmul_shape(record).value_or(kUsualProduct);
+  if (rounds_to_tf32(record, rates.gpu())) {
+    return rates.flops_per_second_as_bf16(rates.gpu().peak_flops_per_second.tf32, shape);
+  }
+  return rates.matmul_flops_per_second(
+      shape, matrix_dtype(record, plan_dtype), adds_to_fp32_sum(record));
 }
 
 /// `scales`: the shape of those of a matrix whose rows have `k` elements. Shapes are padded.
@@ -143,6 +150,7 @@ double product_speed(const OperatorRecord& record, const GpuRates& rates) {
 }
 
 std::string operand_dtype(const OperatorRecord& record, Dtype plan_dtype) {
+  if (record.name == kEngineProduct && record.dtype == "Float") return "TF32";
   if (!adds_to_fp32_sum(record) || plan_dtype == Dtype::kFp32) return record.dtype;
   return plan_dtype == Dtype::kBf16 ? "BFloat16" : "Half";
 }

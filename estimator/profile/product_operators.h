@@ -20,6 +20,10 @@ struct Product {
   bool heads_before_sequence = true;  ///< attention on [b, h, s, d], else on [b, s, h, d]
 };
 
+/// A product of TransformerEngine, which rounds operands in fp32 to TF32 (cublas_gemm in
+/// transformer_engine/common/gemm/cublaslt_gemm.cu).
+inline constexpr char kEngineProduct[] = "te::mm";
+
 // clang-format off
 inline constexpr auto kProducts = std::to_array<Product>({
     {"aten::mm", ProductKind::kMatrices, 0},
@@ -31,6 +35,7 @@ inline constexpr auto kProducts = std::to_array<Product>({
     {"aten::baddbmm_", ProductKind::kMatrices, 1},
     {"aten::_grouped_mm", ProductKind::kMatrices, 0},
     {"aten::_scaled_grouped_mm", ProductKind::kMatrices, 0},
+    {kEngineProduct, ProductKind::kMatrices, 0},
     {"te::grouped_mm", ProductKind::kMatrices, 0},
     {"te::grouped_addmm", ProductKind::kMatrices, 1},
     {"te::grouped_scaled_mm", ProductKind::kMatrices, 0},

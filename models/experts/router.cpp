@@ -14,10 +14,12 @@
 
 #include <limits>
 
+#include "estimator/profile/product_operators.h"
 #include "models/experts/expert_routing.h"
 #include "models/experts/fused_router.h"
 #include "models/layers/attached_loss.h"
 #include "models/shard/kept_value.h"
+#include "models/shard/kernel_scope.h"
 #include "models/shard/products.h"
 
 namespace models {
@@ -30,6 +32,12 @@ at::Tensor map_of(const at::Tensor& logits, const at::Tensor& chosen) {
   return at::zeros_like(logits.detach()).to(at::kInt).scatter(1, chosen, 1).to(at::kBool);
 }
 
+/// One of TransformerEngine's products, which writes its result in any type.
+template <class Multiply>
+at::Tensor product(const at::Tensor& left, const at::Tensor& right, const Multiply& multiply) {
+  return as_kernel(estimator::kEngineProduct, {left, right}, multiply);
+}
+
 /// TransformerEngine's products where it is there, in its workspace (RouterGatingLinearFunction in
 /// megatron/core/transformer/moe/moe_utils.py).
 struct RouterProduct : torch::autograd::Function<RouterProduct> {
@@ -40,8 +48,8 @@ struct RouterProduct : torch::autograd::Function<RouterProduct> {
                             at::ScalarType type) {
     context->save_for_backward({tokens, weight});
     keep(context, products);
-    // TransformerEngine's product writes the type; here another operator does.
-    return products.linear(tokens, weight, /*bias=*/{}).to(type);
+    return product(
+        tokens, weight.t(), [&] { return products.linear(tokens, weight, /*bias=*/{}).to(type); });
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -50,8 +58,12 @@ struct RouterProduct : torch::autograd::Function<RouterProduct> {
     const torch::autograd::variable_list saved = context->get_saved_variables();
     const at::Tensor &tokens = saved[0], &weight = saved[1];
     const at::ScalarType type = gradients[0].scalar_type();
-    const at::Tensor of_tokens = products.multiply(gradients[0], weight.to(type));
-    const at::Tensor of_weight = weight_gradient(products, gradients[0], tokens.to(type));
+    const at::Tensor right = weight.to(type);
+    const at::Tensor of_tokens =
+        product(gradients[0], right, [&] { return products.multiply(gradients[0], right); });
+    const at::Tensor inputs = tokens.to(type);
+    const at::Tensor of_weight = product(
+        gradients[0].t(), inputs, [&] { return weight_gradient(products, gradients[0], inputs); });
     return {of_tokens.to(tokens.scalar_type()),
             of_weight.to(weight.scalar_type()),
             at::Tensor(),

@@ -121,26 +121,42 @@ struct FusedWeightedSwiglu : torch::autograd::Function<FusedWeightedSwiglu> {
     });
   }
 
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const auto saved = context->get_saved_variables();
+  /// The sums of the rows, by a kernel of their own; `scratch` is like the input.
+  static at::Tensor gradient_of_weights(const variable_list& saved,
+                                        const at::Tensor& output_gradient,
+                                        const at::Tensor& scratch) {
+    const at::Tensor &input = saved[0], &weights = saved[1];
+    return as_kernel("megatron::weighted_swiglu_weights_backward", {output_gradient, input}, [&] {
+      const Halves in(input);
+      Halves out(scratch);
+      at::silu_out(out.up, in.gate);
+      at::mul_out(out.gate, out.up, in.up);
+      return out.gate.mul_(output_gradient).sum(-1, /*keepdim=*/true).to(weights.scalar_type());
+    });
+  }
+
+  static void write_gradient_of_input(const variable_list& saved,
+                                      const at::Tensor& output_gradient,
+                                      const at::Tensor& input_gradient) {
     const at::Tensor &input = saved[0], &weights = saved[1];
     KernelScope kernel("megatron::weighted_swiglu_backward");
     const Halves in(input);
-    at::Tensor input_gradient = at::empty_like(input);
     Halves out(input_gradient);
-    at::silu_out(out.up, in.gate);
-    at::mul_out(out.gate, out.up, in.up);
-    const at::Tensor weight_gradient = out.gate.mul_(gradients[0]).sum(-1, /*keepdim=*/true);
-    out.up.mul_(gradients[0]).mul_(weights);
-    at::mul_out(out.gate, gradients[0], in.up);
-    out.gate.mul_(weights);
+    at::silu_out(out.up, in.gate).mul_(output_gradient).mul_(weights);
+    at::mul_out(out.gate, output_gradient, in.up).mul_(weights);
     at::silu_backward_out(out.gate, out.gate, in.gate);
-    const at::Tensor rounded = weight_gradient.to(weights.scalar_type());
-    kernel.moves({gradients[0], input, weights}, {input_gradient, rounded});
+    kernel.moves({output_gradient, input, weights}, input_gradient);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor input_gradient = at::empty_like(saved[0]);
+    const at::Tensor of_weights = gradient_of_weights(saved, gradients[0], input_gradient);
+    write_gradient_of_input(saved, gradients[0], input_gradient);
     tune(kept<std::shared_ptr<FrameworkBuffers>>(context),
          "weighted activation, backward",
          input_gradient);
-    return {input_gradient, rounded, at::Tensor()};
+    return {input_gradient, of_weights, at::Tensor()};
   }
 };
 

@@ -180,6 +180,24 @@ TEST(Experts, OfTheFlexDispatcherCallItsKernelsAndNoAllToAll) {
   }
 }
 
+// RouterGatingLinearFunction in megatron/core/transformer/moe/moe_utils.py: the backward reads
+// fp32.
+TEST(Experts, HaveARouterOfTransformerEnginesProducts) {
+  const auto profile = execute(experts_plan({{"training", {{"moe_router_dtype", "fp32"}}}}));
+  std::map<std::string, int64_t> of_type;
+  for (const auto& record : profile.operators) {
+    if (record.name == "te::mm") of_type[record.dtype] += record.count;
+  }
+  EXPECT_EQ(of_type, (std::map<std::string, int64_t>{{"Half", 2 * 2}, {"Float", 2 * 2 * 2}}));
+}
+
+// weighted_swiglu_back in megatron/core/fusions/fused_bias_swiglu.py, of which Inductor makes two.
+TEST(Experts, HaveAKernelOfItsOwnForTheGradientOfTheirWeights) {
+  const auto profile = execute(experts_plan({{"model", {{"activation", "swiglu"}}}}));
+  EXPECT_EQ(kernels_named(profile, "megatron::weighted_swiglu_backward"), 2 * 2);
+  EXPECT_EQ(kernels_named(profile, "megatron::weighted_swiglu_weights_backward"), 2 * 2);
+}
+
 TEST(Experts, OfTheFlexDispatcherHoldNoRowsThatAreSent) {
   const auto peak = [](const Json& dispatcher) {
     Json wide = {{"model", {{"hidden_size", 1024}}},
