@@ -14,11 +14,25 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/communication/expert_dispatch.h"
+#include "estimator/communication/fabric.h"
 #include "estimator/plan/drawn_experts.h"
 #include "models/experts/token_permutation.h"
+#include "models/layers/sequence_mappings.h"
+#include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
 
 namespace models {
+
+/// What a library is asked for; both ways of a call, forward and backward.
+struct LibraryCall {
+  int64_t tokens, rows;  ///< of this rank; of its experts, or with DeepEP those that arrive
+  int64_t weights;       ///< of a token
+  int64_t weights_of_row;
+  int64_t arrived;  ///< as above
+  bool is_copied;   ///< to a buffer of the library, from which it is sent
+};
+
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -40,39 +54,42 @@ void record_sorting(const char* kernel, const at::Tensor& rows, int64_t arrived)
   scope.moves(rows.narrow(0, 0, arrived), rows);
 }
 
+/// Executor::dispatch_preprocess in csrc/hybrid_ep/executor/executor.cu.
+void record_copy(const LibraryCall& call, at::TensorList sent) {
+  if (!call.is_copied) return;
+  KernelScope kernel("ep::copy_to_buffer");
+  kernel.moves(sent, sent);
+}
+
 /// Rows [rows, h] of tokens [tokens, h], and their weights; both libraries send them in one call.
-/// With `weights_of_row` 0 a row has one weight. Backward is a combine. `arrived`: as above.
+/// With `weights_of_row` 0 a row has one weight. Backward is a combine.
 struct Dispatch : torch::autograd::Function<Dispatch> {
   static variable_list forward(AutogradContext* context,
                                const at::Tensor& tokens,
                                const at::Tensor& weights,
                                const at::Tensor& handle,
-                               int64_t rows,
-                               int64_t weights_of_row,
-                               int64_t arrived) {
+                               const LibraryCall& call) {
     context->save_for_backward({handle});
-    context->saved_data["tokens"] = tokens.size(0);
-    context->saved_data["weights"] = weights.size(1);
-    context->saved_data["arrived"] = arrived;
+    keep(context, call);
+    record_copy(call, {tokens, weights});
     variable_list written = as_kernel(estimator::kDispatchKernel.data(), {tokens, weights}, [&] {
-      return variable_list{at::empty({rows, tokens.size(1)}, tokens.options()),
-                           weights_of_row == 0
-                               ? at::empty({rows}, weights.options())
-                               : at::empty({rows, weights_of_row}, weights.options())};
+      return variable_list{at::empty({call.rows, tokens.size(1)}, tokens.options()),
+                           call.weights_of_row == 0
+                               ? at::empty({call.rows}, weights.options())
+                               : at::empty({call.rows, call.weights_of_row}, weights.options())};
     });
-    record_sorting("te::moe_permute", written[0], arrived);
+    record_sorting("te::moe_permute", written[0], call.arrived);
     return written;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const int64_t tokens = context->saved_data["tokens"].toInt();
-    record_sorting("te::moe_unpermute", gradients[0], context->saved_data["arrived"].toInt());
+    const auto& call = kept<LibraryCall>(context);
+    record_sorting("te::moe_unpermute", gradients[0], call.arrived);
     variable_list written = as_kernel(estimator::kCombineKernel.data(), gradients, [&] {
-      return variable_list{
-          at::empty({tokens, gradients[0].size(1)}, gradients[0].options()),
-          at::empty({tokens, context->saved_data["weights"].toInt()}, gradients[1].options())};
+      return variable_list{at::empty({call.tokens, gradients[0].size(1)}, gradients[0].options()),
+                           at::empty({call.tokens, call.weights}, gradients[1].options())};
     });
-    written.resize(6);  // none of handle and sizes
+    written.resize(4);  // none of handle and call
     return written;
   }
 };
@@ -82,21 +99,20 @@ struct Combine : torch::autograd::Function<Combine> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& rows,
                             const at::Tensor& handle,
-                            int64_t tokens,
-                            int64_t arrived) {
+                            const LibraryCall& call) {
     context->save_for_backward({handle});
-    context->saved_data["rows"] = rows.size(0);
-    context->saved_data["arrived"] = arrived;
-    record_sorting("te::moe_unpermute", rows, arrived);
-    return written_by(estimator::kCombineKernel, rows, tokens, rows.size(1));
+    keep(context, call);
+    record_sorting("te::moe_unpermute", rows, call.arrived);
+    return written_by(estimator::kCombineKernel, rows, call.tokens, rows.size(1));
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const int64_t rows = context->saved_data["rows"].toInt();
+    const auto& call = kept<LibraryCall>(context);
+    record_copy(call, gradients[0]);
     const at::Tensor of_rows =
-        written_by(estimator::kDispatchKernel, gradients[0], rows, gradients[0].size(1));
-    record_sorting("te::moe_permute", of_rows, context->saved_data["arrived"].toInt());
-    return {of_rows, at::Tensor(), at::Tensor(), at::Tensor()};
+        written_by(estimator::kDispatchKernel, gradients[0], call.rows, gradients[0].size(1));
+    record_sorting("te::moe_permute", of_rows, call.arrived);
+    return {of_rows, at::Tensor(), at::Tensor()};
   }
 };
 
@@ -133,6 +149,10 @@ FlexDispatcher::FlexDispatcher(ShardContext& context)
   handle_bytes_ = is_hybrid_
                       ? tokens_ * ranks * (kPlaceBytes + own)
                       : tokens_ * ranks * (kPlaceBytes + 1) + arriving_tokens_ * kSourceBytes;
+  const estimator::ParallelLayout layout(plan.parallelism);
+  is_copied_ =
+      is_hybrid_ &&
+      estimator::expert_dispatch(plan, layout, estimator::fabric_of(plan)).place.domains() > 1;
   order_ = at::zeros({rows_}, at::TensorOptions().device(context.device).dtype(at::kLong));
 }
 
@@ -148,6 +168,15 @@ DispatchedTokens FlexDispatcher::prepare(const at::Tensor& tokens,
   return {.rows = tokens, .weights = last.weights, .row_map = {}, .held = {}};
 }
 
+LibraryCall FlexDispatcher::call_of(int64_t weights) const {
+  return {.tokens = tokens_,
+          .rows = is_hybrid_ ? rows_ : arriving_tokens_,
+          .weights = weights,
+          .weights_of_row = is_hybrid_ ? 0 : weights,
+          .arrived = sorted_tokens(),
+          .is_copied = is_copied_};
+}
+
 at::Tensor FlexDispatcher::make_handle(const at::Tensor& tokens) const {
   return at::empty({handle_bytes_}, tokens.options().dtype(at::kByte).requires_grad(false));
 }
@@ -158,16 +187,28 @@ void FlexDispatcher::wait_for_counts(const at::Tensor& tokens) const {
   at::zeros({1}, tokens.options().dtype(at::kLong).requires_grad(false)).select(0, 0).item();
 }
 
+/// metadata_preprocessing and permute_processing (csrc/hybrid_ep/executor/executor.cu and
+/// extension/permute.cu): each rank learns which experts the tokens of all have, of which one
+/// kernel makes the handle, and another one where each arriving token's rows go.
+void FlexDispatcher::find_ways(const at::Tensor& map) const {
+  const c10::NoGradGuard no_grad;
+  const Group& group = context_.groups.expert_model;
+  const int64_t own = context_.plan.experts_of_rank();
+  as_kernel("ep::metadata_preprocessing", group ? gather_sequence(map, *group) : map, [&] {
+    return handle_;
+  });
+  as_kernel("ep::permute_processing", handle_.narrow(0, 0, arriving_tokens_ * own), [&] {
+    return at::empty({arriving_tokens_, own}, handle_.options().dtype(at::kInt));
+  });
+}
+
 DispatchedTokens FlexDispatcher::dispatch(DispatchedTokens prepared, LastTokens& last) const {
   const ModuleScope scope(context_.observer, "dispatch");
-  wait_for_counts(prepared.rows);
   handle_ = make_handle(prepared.rows);
-  const variable_list sent = Dispatch::apply(prepared.rows,
-                                             prepared.weights.to(at::kFloat),
-                                             handle_,
-                                             is_hybrid_ ? rows_ : arriving_tokens_,
-                                             is_hybrid_ ? 0 : prepared.weights.size(1),
-                                             sorted_tokens());
+  if (is_hybrid_) find_ways(last.map);
+  wait_for_counts(prepared.rows);
+  const variable_list sent = Dispatch::apply(
+      prepared.rows, prepared.weights.to(at::kFloat), handle_, call_of(prepared.weights.size(1)));
   DispatchedTokens arrived{.rows = sent[0], .weights = sent[1], .row_map = {}, .held = {sent[0]}};
   if (!is_hybrid_) return permuted(std::move(arrived), last);
   arrived.weights = arrived.weights.unsqueeze(-1);
@@ -196,7 +237,7 @@ at::Tensor FlexDispatcher::collect(const at::Tensor& outputs,
 
 at::Tensor FlexDispatcher::send_back(const at::Tensor& rows) const {
   const ModuleScope scope(context_.observer, "combine");
-  return Combine::apply(rows, std::exchange(handle_, {}), tokens_, sorted_tokens());
+  return Combine::apply(rows, std::exchange(handle_, {}), call_of(/*weights=*/0));
 }
 
 at::Tensor FlexDispatcher::combine(const at::Tensor& rows, const DispatchedTokens&) const {

@@ -5,7 +5,8 @@
 //   DeepEP: dispatch the tokens, copy them sorted by own expert; sum the rows of each arrived
 //   token,
 //           combine
-//   HybridEP: dispatch straight to rows sorted by own expert; combine from them
+//   HybridEP: gather which experts the tokens of all ranks have; dispatch to rows sorted by own
+//           expert, across domains from a buffer; combine from them
 //
 // These libraries have buffers of their own, which do not belong to PyTorch's allocator. The host
 // waits for the number of tokens of each own expert. This is for a device that does not compute:
@@ -17,6 +18,8 @@
 #include "models/experts/all_to_all_dispatcher.h"
 
 namespace models {
+
+struct LibraryCall;
 
 class FlexDispatcher final : public AllToAllDispatcher {
  public:
@@ -34,12 +37,17 @@ class FlexDispatcher final : public AllToAllDispatcher {
  private:
   /// What a call keeps for those that follow: which token is where.
   at::Tensor make_handle(const at::Tensor& tokens) const;
+  /// What HybridEP does before it dispatches. `map` [tokens, experts]: which experts get which
+  /// token.
+  void find_ways(const at::Tensor& map) const;
+  /// `weights`: of a token.
+  LibraryCall call_of(int64_t weights) const;
   void wait_for_counts(const at::Tensor& tokens) const;
   DispatchedTokens permuted(DispatchedTokens arrived, LastTokens& last) const;
   /// The tokens that a library's kernels sort by expert: all that arrive, or with DeepEP none.
   int64_t sorted_tokens() const { return is_hybrid_ ? std::min(arriving_tokens_, rows_) : 0; }
 
-  bool is_hybrid_;
+  bool is_hybrid_, is_copied_ = false;
   int64_t tokens_, rows_, arriving_tokens_;
   int64_t handle_bytes_;
   at::Tensor order_;           ///< [rows]: of which arrived token each row is

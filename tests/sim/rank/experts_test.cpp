@@ -1,6 +1,7 @@
 // What a rank with experts calls and holds under Megatron-LM, on the virtual GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -178,6 +179,25 @@ TEST(Experts, OfTheFlexDispatcherCallItsKernelsAndNoAllToAll) {
     EXPECT_EQ(kernels_named(profile, "ep::combine"), 2 * 2 * 2);
     EXPECT_EQ(calls(profile, estimator::CollectiveKind::kAllToAll, "forward_backward"), 0);
   }
+}
+
+// dispatch_with_permute() in deep_ep/hybrid_ep_buffer.py and Executor::dispatch_preprocess.
+TEST(Experts, OfHybridEpLearnTheMapOfAllRanksAndCopyTokensThatCrossNodes) {
+  const auto of_nodes = [](int64_t gpus_per_node) {
+    Json changes = flex("hybridep");
+    changes["cluster"] = {{"gpus_per_node", gpus_per_node}, {"nodes", 4 / gpus_per_node}};
+    return execute(experts_plan(changes));
+  };
+  const auto near = of_nodes(4), far = of_nodes(1);
+  EXPECT_EQ(kernels_named(near, "ep::metadata_preprocessing"), 2 * 2);
+  EXPECT_EQ(kernels_named(near, "ep::permute_processing"), 2 * 2);
+  EXPECT_EQ(kernels_named(near, "ep::copy_to_buffer"), 0);
+  EXPECT_EQ(kernels_named(far, "ep::copy_to_buffer"), 2 * 2 * 2);
+  const auto gathers_map = [](const estimator::CollectiveRecord& record) {
+    return record.call.kind == estimator::CollectiveKind::kAllGather &&
+           record.call.dtype == "Bool" && record.call.bytes == 2 * 64 * 4;
+  };
+  EXPECT_TRUE(std::any_of(far.collectives.begin(), far.collectives.end(), gathers_map));
 }
 
 // RouterGatingLinearFunction in megatron/core/transformer/moe/moe_utils.py: the backward reads
