@@ -1,5 +1,6 @@
 #include "models/layers/quantized_linear.h"
 
+#include "estimator/plan/quantization.h"
 #include "models/layers/linear_call.h"
 #include "models/layers/sequence_mappings.h"
 #include "models/shard/kept_value.h"
@@ -15,7 +16,8 @@ QuantizedLayer::QuantizedLayer(const ShardContext& context, const LinearSpec& sp
     : products(context.plan, context.device_computes),
       row_parallel(is_row),
       keeps_input(spec.input_is_kept && products.finds_scale()),
-      frees_input(spec.after_norm),
+      after_norm(spec.after_norm),
+      keeps_rows(spec.after_norm && estimator::quantization_of(context.plan.training).bits == 4),
       observer_(context.observer) {}
 
 const Quantized& QuantizedLayer::weight(const LinearCall& call) {
@@ -49,12 +51,13 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
     const c10::ScalarType type = input.scalar_type();
 
     const bool keeps_columns = !layer.keeps_input && (!gathers || products.gathers_columns());
-    Quantized held = products.quantize(input,
-                                       QuantizedRole::kInput,
-                                       {.rows = true, .columns = keeps_columns, .waits = gathers},
-                                       gathers ? call->tensor_group : nullptr);
-    keep_input(context, layer, input, held);
-    if (layer.frees_input) take_memory(input);
+    Quantized held = products.quantize(
+        input,
+        QuantizedRole::kInput,
+        {.rows = true, .columns = keeps_columns, .waits = gathers, .of_norm = layer.after_norm},
+        gathers ? call->tensor_group : nullptr);
+    keep_input(context, layer, input, held, gathers);
+    if (layer.after_norm) take_memory(input);
     held.by_columns.reset();
     if (gathers) held = gathered(*call, held);
     const at::Tensor product = products.multiply(
@@ -113,14 +116,18 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
   static void keep_input(AutogradContext* context,
                          const QuantizedLayer& layer,
                          const at::Tensor& input,
-                         const Quantized& held) {
+                         const Quantized& held,
+                         bool gathers) {
+    const variable_list of_rows{held.by_rows, held.scale_of_rows, held.largest_of_rows};
+    variable_list kept{held.by_columns, held.scale_of_columns, held.largest_of_columns};
     if (layer.keeps_input) {
-      context->save_for_backward({input, at::Tensor(), at::Tensor()});
-    } else if (held.by_columns.defined()) {
-      context->save_for_backward({held.by_columns, held.scale_of_columns, held.largest_of_columns});
-    } else {
-      context->save_for_backward({held.by_rows, held.scale_of_rows, held.largest_of_rows});
+      kept = {input, at::Tensor(), at::Tensor()};
+    } else if (!held.by_columns.defined()) {
+      kept = of_rows;
+    } else if (gathers && layer.keeps_rows) {
+      kept.insert(kept.end(), of_rows.begin(), of_rows.end());
     }
+    context->save_for_backward(kept);
   }
 
   static Quantized kept_input(const LinearCall& call, const variable_list& saved) {

@@ -27,7 +27,10 @@ class QuantizedLayer {
   const QuantizedProducts products;
   const bool row_parallel;
   const bool keeps_input;  ///< in 16 bits, since attention keeps it anyway
-  const bool frees_input;  ///< as soon as it is quantized: nobody else needs it
+  const bool after_norm;   ///< whose result nobody else needs: it is freed once it is quantized
+  /// Of an input that is gathered again, beside the columns: _LayerNormLinear drops the rows of 8
+  /// bits alone (transformer_engine/pytorch/module/layernorm_linear.py).
+  const bool keeps_rows;
 
  private:
   Observer& observer_;

@@ -158,8 +158,8 @@ Quantized QuantizedProducts::quantize(const at::Tensor& tensor,
                                       const std::shared_ptr<Communicator>& group) const {
   Quantized held = QuantizedMemory(traits_, one_copy_)
                        .empty_with_scale(tensor.sizes(), options_of(tensor, type_of(role)), use);
-  find_scale(tensor, held, role, group);
-  fill(held, tensor, role);
+  find_scale(tensor, held, role, group, use.of_norm);
+  fill(held, tensor, role, use.of_norm);
   return held;
 }
 
@@ -176,10 +176,15 @@ std::vector<Quantized> QuantizedProducts::quantize_parts(const at::Tensor& tenso
     fill_four_bits(parts, values, role);
     return parts;
   }
+  const bool in_one = !finds_scale() && parts.front().by_columns.defined();
+  KernelScope kernel(in_one ? "te::multi_cast_transpose" : nullptr);
+  std::vector<at::Tensor> written;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     find_scale(values[i], parts[i], role, nullptr);
     fill(parts[i], values[i], role);
+    written.insert(written.end(), {parts[i].by_rows, parts[i].by_columns});
   }
+  kernel.moves({tensor}, written);
   return parts;
 }
 
@@ -198,7 +203,8 @@ void QuantizedProducts::read(const Quantized& held, const at::Tensor& values) co
 void QuantizedProducts::find_scale(const at::Tensor& tensor,
                                    Quantized& held,
                                    QuantizedRole role,
-                                   const std::shared_ptr<Communicator>& group) const {
+                                   const std::shared_ptr<Communicator>& group,
+                                   bool of_norm) const {
   if (!measures()) return;
   if (in_four_bits()) return find_largest({&held, 1}, {tensor}, role, group);
   const at::Tensor largest = at::empty({1}, held.scale_of_rows.options());
@@ -207,7 +213,10 @@ void QuantizedProducts::find_scale(const at::Tensor& tensor,
     if (device_computes_) largest.zero_();
     kernel.moves({}, {largest});
   }
-  measure(tensor, largest);
+  {
+    const KernelScope norm(of_norm ? "te::norm" : nullptr);
+    measure(tensor, largest);
+  }
   if (group) group->all_reduce_max(largest);
   set_scale(held, largest);
 }
@@ -240,9 +249,13 @@ void QuantizedProducts::write_part(const Quantized& held,
   fill(written, values, QuantizedRole::kWeight);
 }
 
-void QuantizedProducts::fill(Quantized& held, const at::Tensor& tensor, QuantizedRole role) const {
+void QuantizedProducts::fill(Quantized& held,
+                             const at::Tensor& tensor,
+                             QuantizedRole role,
+                             bool of_norm) const {
   if (in_four_bits()) return fill_four_bits({&held, 1}, {tensor}, role);
-  KernelScope kernel("te::quantize");
+  const bool has_rows = of_norm && !finds_scale();
+  KernelScope kernel(has_rows ? "te::transpose" : "te::quantize");
   if (device_computes_) {
     const at::Tensor values = rows(tensor.detach().to(at::kFloat));
     const auto write =
@@ -257,7 +270,8 @@ void QuantizedProducts::fill(Quantized& held, const at::Tensor& tensor, Quantize
     write(held.by_rows.defined() ? rows(held.by_rows) : held.by_rows, held.scale_of_rows, values);
     write(held.by_columns, held.scale_of_columns, values.t());
   }
-  kernel.moves({tensor}, held.tensors());
+  if (!has_rows) return kernel.moves({tensor}, held.tensors());
+  if (held.by_columns.defined()) kernel.moves({held.by_rows}, {held.by_columns});
 }
 
 /// post_all_gather_processing in transformer_engine/pytorch/tensor/utils.py

@@ -63,6 +63,10 @@ enum class QuantizedRole { kInput, kWeight, kGradient };
 struct QuantizedUse {
   bool rows = true, columns = true;
   bool waits = false;  ///< for other ranks' parts, or for later products
+  /// A norm's kernel made the tensor: it finds the largest element, too, or where the scale is
+  /// known it writes the rows itself (pytorch/csrc/extensions/normalization.cpp of
+  /// TransformerEngine).
+  bool of_norm = false;
 };
 
 class QuantizedProducts {
@@ -156,8 +160,12 @@ class QuantizedProducts {
   void find_scale(const at::Tensor& tensor,
                   Quantized& held,
                   QuantizedRole role,
-                  const std::shared_ptr<Communicator>& group) const;
-  void fill(Quantized& held, const at::Tensor& tensor, QuantizedRole role) const;
+                  const std::shared_ptr<Communicator>& group,
+                  bool of_norm = false) const;
+  void fill(Quantized& held,
+            const at::Tensor& tensor,
+            QuantizedRole role,
+            bool of_norm = false) const;
   // In 4 bits; the tensors of a call are those of one kernel.
   void find_largest(std::span<Quantized> held,
                     const std::vector<at::Tensor>& tensors,

@@ -211,6 +211,18 @@ TEST(Experts, HaveARouterOfTransformerEnginesProducts) {
   EXPECT_EQ(of_type, (std::map<std::string, int64_t>{{"Half", 2 * 2}, {"Float", 2 * 2 * 2}}));
 }
 
+// Inputs and output gradients of both layers; multi_tensor_quantize_impl in cast.cpp.
+TEST(Experts, InEightBitsOfKnownScalesAreQuantizedByOneKernel) {
+  const auto kernels = [](const char* recipe) {
+    return kernels_named(
+        execute(experts_plan(
+            {{"training", {{"dtype", "bf16"}, {"fp8_format", "hybrid"}, {"fp8_recipe", recipe}}}})),
+        "te::multi_cast_transpose");
+  };
+  EXPECT_EQ(kernels("delayed"), 2 * 2 * 4);
+  EXPECT_EQ(kernels("tensorwise"), 0);
+}
+
 // weighted_swiglu_back in megatron/core/fusions/fused_bias_swiglu.py, of which Inductor makes two.
 TEST(Experts, HaveAKernelOfItsOwnForTheGradientOfTheirWeights) {
   const auto profile = execute(experts_plan({{"model", {{"activation", "swiglu"}}}}));

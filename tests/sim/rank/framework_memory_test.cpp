@@ -112,6 +112,44 @@ TEST(MegatronFramework, GathersScalesOfBlocksWithThePartsOfASequence) {
             (std::map<int64_t, int64_t>{{kWhole / 2, layers * 8}, {kWhole / 16, layers * 8}}));
 }
 
+// Of the inputs of its two layers after a norm, of which each rank has a part, it keeps the rows
+// beside the columns: half a byte of an element and a byte of 16. MXFP8's columns have a byte and
+// one of 32. The input of fc2, 4h wide, is divided among the ranks and kept by columns alone.
+TEST(MegatronFramework, KeepsRowsInFourBitsBesideColumnsWhereInputsAreGathered) {
+  const auto kept = [](Json changes) {
+    changes["parallelism"] = {{"tensor", 2}, {"sequence_parallel", true}};
+    changes["cluster"]["gpus_per_node"] = 2;
+    const auto of_layers = [&](int64_t layers) {
+      changes["model"] = {{"num_layers", layers}};
+      return execute(gpt_plan(changes)).micro_batches.activation_bytes.value();
+    };
+    return of_layers(3) - of_layers(2);
+  };
+  constexpr int64_t kOfNorms = s * b * h, kOfActivation = 2 * s * b * h, kNumbers = 5 * 512;
+  EXPECT_EQ(
+      kept(eight_bits("b200", "mxfp8")) - kept(four_bits()),
+      (kOfNorms + kOfActivation) * 33 / 32 - (2 * kOfNorms + kOfActivation) * 9 / 16 - kNumbers);
+}
+
+/// How often a plan calls a kernel in the micro-batches that are run.
+int64_t calls_of(const Json& changes, const std::string& name) {
+  int64_t count = 0;
+  for (const auto& record : execute(gpt_plan(changes)).operators) {
+    if (record.name == name) count += record.executed_count;
+  }
+  return count;
+}
+
+// Of each of 3 micro-batches two layers read what a norm wrote twice: its kernel finds the largest
+// element, or of a known scale writes the rows, of which the columns are made.
+TEST(MegatronFramework, LetsNormsWriteWhatProductsInEightBitsRead) {
+  constexpr int64_t kNorms = 2 * 2 * 3;
+  const Json found = eight_bits("h100", "tensorwise"), known = eight_bits("h100", "delayed");
+  EXPECT_EQ(calls_of(found, "te::zero_amax") - calls_of(found, "te::amax"), kNorms);
+  EXPECT_EQ(calls_of(found, "te::transpose"), 0);
+  EXPECT_EQ(calls_of(known, "te::transpose"), kNorms);
+}
+
 // Without rotary positions query, key and value are read where their product wrote them, [s, b,
 // 3h]. With them query and key are copies, and the value alone keeps all of that
 // (DotProductAttention .forward in megatron/core/transformer/dot_product_attention.py); with two
