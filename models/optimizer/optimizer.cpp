@@ -302,21 +302,25 @@ void DistributedOptimizer::copy_to_model() {
   }
 }
 
-/// The ranks agree on the scale of every parameter, also of those that other ranks update.
+/// The ranks agree on the scale of every parameter, also of those that other ranks update; those of
+/// experts that lie apart have an optimizer of their own.
 void DistributedOptimizer::copy_quantized(std::size_t step) {
-  const auto is_copied = [&](const Parameter& parameter) {
-    return step_of(parameter) == step && quantizes_parts(parameter);
-  };
-  std::vector<const Parameter*> parameters;
-  for (const OwnedPiece& piece : data_parallel_.owned_pieces()) {
-    if (is_copied(*piece.parameter)) parameters.push_back(piece.parameter);
+  for (const bool of_experts : {false, true}) {
+    const auto is_copied = [&](const Parameter& parameter) {
+      const bool is_apart = settings_.experts_apart && parameter.expert;
+      return is_apart == of_experts && step_of(parameter) == step && quantizes_parts(parameter);
+    };
+    std::vector<const Parameter*> parameters;
+    for (const OwnedPiece& piece : data_parallel_.owned_pieces()) {
+      if (is_copied(*piece.parameter)) parameters.push_back(piece.parameter);
+    }
+    std::vector<NewWeights> parts;
+    for (std::size_t i = 0; i < master_weights_.size(); ++i) {
+      if (is_copied(*owners_[i]))
+        parts.push_back({owners_[i], model_weights_[i], master_weights_[i]});
+    }
+    quantize_parts(parameters, parts, of_experts ? groups_.expert_data : groups_.data);
   }
-  std::vector<NewWeights> parts;
-  for (std::size_t i = 0; i < master_weights_.size(); ++i) {
-    if (is_copied(*owners_[i]))
-      parts.push_back({owners_[i], model_weights_[i], master_weights_[i]});
-  }
-  quantize_parts(parameters, parts, groups_.data);
 }
 
 void DistributedOptimizer::step() {

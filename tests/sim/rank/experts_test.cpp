@@ -223,6 +223,27 @@ TEST(Experts, InEightBitsOfKnownScalesAreQuantizedByOneKernel) {
   EXPECT_EQ(kernels("tensorwise"), 0);
 }
 
+// Two weights of each of two own experts and layers, and two of each layer's attention: of each the
+// largest element, in one call of each optimizer (ChainedOptimizer, and quantize_param_shard in
+// megatron/core/fp8_utils.py).
+TEST(Experts, AgreeOnTheScalesOfTheirWeightsApart) {
+  const auto profile = execute(experts_plan({{"training",
+                                              {{"dtype", "bf16"},
+                                               {"fp8_format", "hybrid"},
+                                               {"fp8_recipe", "tensorwise"},
+                                               {"fp8_param_gather", true}}}}));
+  using enum estimator::GroupKind;
+  std::map<estimator::GroupKind, int64_t> bytes;
+  for (const auto& record : profile.collectives) {
+    const bool is_of_step = record.call.kind == estimator::CollectiveKind::kAllReduce &&
+                            record.direction == estimator::Direction::kOptimizerStep;
+    if (is_of_step && record.call.bytes > 8) bytes[record.call.group] += record.call.bytes;
+  }
+  EXPECT_EQ(bytes,
+            (std::map<estimator::GroupKind, int64_t>{{kDataContext, 2 * 2 * 4},
+                                                     {kExpertData, 2 * 2 * 2 * 4}}));
+}
+
 // weighted_swiglu_back in megatron/core/fusions/fused_bias_swiglu.py, of which Inductor makes two.
 TEST(Experts, HaveAKernelOfItsOwnForTheGradientOfTheirWeights) {
   const auto profile = execute(experts_plan({{"model", {{"activation", "swiglu"}}}}));
