@@ -195,8 +195,9 @@ FrameworkTraits torchtitan() {
           "rows (MoE in models/moe/moe.py of v0.2.2); with expert parallelism they are a unit of "
           "their "
           "own, over the ranks that have the same experts (apply_fsdp in "
-          "models/llama4/infra/parallelize.py); the sum over all ranks of how many tokens each "
-          "expert had, which balances them once for each step, is not counted",
+          "models/llama4/infra/parallelize.py); but for Qwen3, they are balanced once in a step by "
+          "the sum over all ranks of how many tokens each expert had; that of replicas counts as a "
+          "second sum",
           "SwiGLU, rotary positions (of complex numbers in fp32) and cross-entropy from PyTorch's "
           "operators, fused RMSNorm (TorchTitan's own, of operators, until March 2025: "
           "--no-rms-norm-fusion)",

@@ -189,6 +189,17 @@ void FullySharded::release_last_gathered() {
   last_gathered_.reset();
 }
 
+/// The memory of the whole parameter, [ranks, elements of a part].
+at::Tensor FullySharded::place_of(const Parameter& parameter, int64_t ranks) const {
+  const at::Tensor& value = parameter.value;
+  const int64_t elements = parameter.part.numel();
+  give_memory(value, elements * ranks * value.element_size());
+  observer().memory_lasts(value, {MemoryCategory::kParameter, kModule, parameter.name});
+  return memory_as(value, {ranks, elements});
+}
+
+/// Of one rank each part is cast and then copied (wait_for_unshard in
+/// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py).
 void FullySharded::finish_gathering(Unit& unit, bool in_forward) {
   if (!unit.gathering) return;
   const auto direction = once_in_step();
@@ -198,17 +209,15 @@ void FullySharded::finish_gathering(Unit& unit, bool in_forward) {
   gather_stream_.current_waits_for(unit.gathering->arrived);
   const std::vector<at::Tensor> parts = parts_of(unit.parameters);
   const int64_t ranks = group_size(unit.group);
-  std::vector<at::Tensor> places;
-  for (Parameter* parameter : unit.parameters) {
-    const at::Tensor& value = parameter->value;
-    const int64_t elements = parameter->part.numel();
-    give_memory(value, elements * ranks * value.element_size());
-    observer().memory_lasts(value, {MemoryCategory::kParameter, kModule, parameter->name});
-    places.push_back(memory_as(value, {ranks, elements}));
-  }
   if (ranks == 1) {
-    for (std::size_t i = 0; i < parts.size(); ++i) places[i].view(-1).copy_(parts[i]);
+    at::Tensor input;  // a variable of the loop, which holds the last one
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      input = parts[i].to(unit.parameters[i]->value.scalar_type());
+      place_of(*unit.parameters[i], ranks).copy_(input.view({ranks, -1}));
+    }
   } else {
+    std::vector<at::Tensor> places;
+    for (Parameter* parameter : unit.parameters) places.push_back(place_of(*parameter, ranks));
     const at::Tensor whole = unit.gathering->whole.view({ranks, -1});
     at::split_with_sizes_copy_out(places, whole, sizes_of(parts), 1);
   }

@@ -142,6 +142,7 @@ class FullySharded final : public DataParallel {
   void start_gathering_from_current(Unit& unit);
   struct GatherBuffers;
   static GatherBuffers gather_buffers(const Unit& unit);
+  at::Tensor place_of(const Parameter& parameter, int64_t ranks) const;
   void finish_gathering(Unit& unit, bool in_forward);
   void finish_gathering_chunk();
   void free_parameters(Unit& unit);

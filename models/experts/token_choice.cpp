@@ -87,10 +87,16 @@ TokenChoiceMlp::TokenChoiceMlp(ShardContext& context,
         at::tensor(routing_.chosen, at::kLong).to(context.device).view({-1, model.moe_router_topk});
   }
   const at::TensorOptions options = context.options().dtype(at::kFloat);
-  for (at::Tensor* buffer : {&expert_bias_, &tokens_per_expert_}) {
+  for (at::Tensor* buffer : {&balance_.bias, &balance_.tokens}) {
     *buffer = at::zeros({model.num_experts}, options);
     context.observer.memory_lasts(*buffer, {estimator::MemoryCategory::kWorkspace, "router", ""});
   }
+}
+
+/// Qwen3's optimizers are built without the hook that balances
+/// (build_optimizers_with_moe_load_balancing in torchtitan/components/optimizer.py).
+const ExpertBalance* TokenChoiceMlp::balance() const {
+  return context_.torchtitan_qwen3() ? nullptr : &balance_;
 }
 
 /// _get_node_limited_routing_scores: scores outside of the groups whose two best scores add up to
@@ -122,7 +128,7 @@ TokenChoiceMlp::Choice TokenChoiceMlp::choose(const at::Tensor& tokens) const {
   const estimator::ModelConfig& model = context_.plan.model;
   const at::Tensor logits = at::linear(tokens, gate_.value).to(at::kFloat);
   const at::Tensor scores = is_sigmoid(model) ? at::sigmoid(logits) : at::softmax(logits, 1);
-  const at::Tensor for_choice = within_groups(scores + expert_bias_);
+  const at::Tensor for_choice = within_groups(scores + balance_.bias);
   at::Tensor experts = std::get<1>(
       at::topk(for_choice, model.moe_router_topk, -1, /*largest=*/true, /*sorted=*/false));
   if (chosen_.defined()) experts = chosen_;  // see expert_routing.h
@@ -132,7 +138,7 @@ TokenChoiceMlp::Choice TokenChoiceMlp::choose(const at::Tensor& tokens) const {
   const double factor = model.moe_router_topk_scaling_factor;
   weights = weights * (factor > 0 ? factor : 1.0);
   const c10::NoGradGuard no_grad;
-  tokens_per_expert_.add_(counts_of(experts));
+  balance_.tokens.add_(counts_of(experts));
   return {.weights = weights, .experts = experts};
 }
 

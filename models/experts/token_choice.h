@@ -32,6 +32,7 @@ class TokenChoiceMlp final : public FeedForward {
   at::Tensor begin(const at::Tensor& input, const Rest& rest = {}) const override;
   at::Tensor finish(const at::Tensor& begun) const override;
   at::Tensor bias() const override { return {}; }
+  const ExpertBalance* balance() const override;
 
  private:
   /// Of the experts of each token.
@@ -65,9 +66,8 @@ class TokenChoiceMlp final : public FeedForward {
   int64_t experts_unit_ = 0;  ///< that of the layer if they are none of their own
   StackedExperts experts_;
   std::optional<Mlp> shared_;
-  at::Tensor chosen_;             ///< [tokens, topk]; undefined where values do not matter
-  at::Tensor expert_bias_;        ///< fp32 [experts], added to scores for the choice alone
-  at::Tensor tokens_per_expert_;  ///< fp32 [experts], since the last step
+  at::Tensor chosen_;  ///< [tokens, topk]; undefined where values do not matter
+  ExpertBalance balance_;
 };
 
 }  // namespace models

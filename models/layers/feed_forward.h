@@ -7,6 +7,12 @@
 
 namespace models {
 
+/// What experts are balanced by once in a step.
+struct ExpertBalance {
+  at::Tensor bias;    ///< fp32 [experts], added to scores for the choice alone
+  at::Tensor tokens;  ///< fp32 [experts]: of each, since the last step
+};
+
 class FeedForward {
  public:
   virtual ~FeedForward() = default;
@@ -21,6 +27,8 @@ class FeedForward {
     return output;
   }
   virtual at::Tensor finish(const at::Tensor& begun) const { return begun; }
+  /// Null where nothing is balanced between steps.
+  virtual const ExpertBalance* balance() const { return nullptr; }
   /// The bias that the caller must add, or an undefined tensor.
   virtual at::Tensor bias() const = 0;
 };

@@ -43,6 +43,7 @@ class ModelChunk {
 
   /// The embedding weight that the first and the last stage share, or null.
   Parameter* tied_weight() const { return tied_weight_; }
+  const std::vector<TransformerLayer>& layers() const { return layers_; }
   /// Its FSDP units.
   ChunkUnits units() const { return units_; }
   /// Those of the output layer, if the chunk has it; see ColumnParallelLinear.

@@ -1,5 +1,11 @@
 #include "models/pipeline/stage.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/floor_divide.h>
+#include <ATen/ops/sign.h>
+#include <ATen/ops/vstack.h>
+#include <c10/core/GradMode.h>
+
 #include "estimator/plan/attention_choice.h"
 
 namespace models {
@@ -39,6 +45,14 @@ void make_window(const ShardContext& context, SharedParts& shared) {
   if (!estimator::makes_window_mask(context.plan)) return;
   shared.window = std::make_shared<WindowMask>(context);
   shared.core_in_window = std::make_shared<const CoreAttention>(context, 0, shared.window);
+}
+
+/// `tokens` of each expert on all ranks.
+void update(const ExpertBalance& balance, const at::Tensor& tokens) {
+  constexpr double kCoefficient = 1e-3;  // load_balance_coeff of MoEArgs
+  const at::Tensor change = at::sign(tokens.mean() - tokens) * kCoefficient;
+  balance.bias.add_(change - change.mean());
+  balance.tokens.zero_();
 }
 
 bool has_dispatcher(const ShardContext& context) {
@@ -85,6 +99,31 @@ ChunkOutput Stage::forward(int64_t chunk,
                            const at::Tensor& input,
                            const MicroBatchData& data) const {
   return chunks_.at(chunk).forward(input, data);
+}
+
+/// _update_expert_bias in torchtitan/components/optimizer.py of v0.2.2, where tokens of layers that
+/// are recomputed count twice.
+void Stage::balance_experts() const {
+  const c10::NoGradGuard no_grad;
+  std::vector<const ExpertBalance*> balances;
+  std::vector<at::Tensor> tokens;
+  for (const ModelChunk& chunk : chunks_) {
+    for (const TransformerLayer& layer : chunk.layers()) {
+      const ExpertBalance* balance = layer.balance();
+      if (balance == nullptr) continue;
+      balances.push_back(balance);
+      tokens.push_back(layer.is_checkpoint() ? at::floor_divide(balance->tokens, 2)
+                                             : balance->tokens);
+    }
+  }
+  if (balances.empty()) return;
+  const at::Tensor of_layers = at::vstack(tokens);
+  for (const auto& group : {context_.groups.data, context_.groups.instances}) {
+    if (group) group->all_reduce(of_layers);
+  }
+  for (std::size_t i = 0; i < balances.size(); ++i) {
+    update(*balances[i], of_layers[static_cast<int64_t>(i)]);
+  }
 }
 
 }  // namespace models

@@ -22,6 +22,8 @@ class Stage {
   /// See ColumnParallelLinear.
   void compute_deferred_gradients() const { chunks_.back().compute_deferred_gradients(); }
 
+  /// Once in a step: experts that had more tokens than the mean are chosen less.
+  void balance_experts() const;
   /// The parameters of all chunks, in their order.
   ParameterStore& parameters() { return store_; }
   const ParameterStore& parameters() const { return store_; }

@@ -62,6 +62,8 @@ class TransformerLayer {
   /// would be a checkpoint.
   at::Tensor compute(const at::Tensor& input) const;
   bool is_checkpoint() const;
+  /// Of its experts, or null.
+  const ExpertBalance* balance() const { return mlp_->balance(); }
 
  private:
   /// What a norm gives. It lives until the residual is added, as in Megatron-LM's

@@ -33,23 +33,12 @@ FlopRule flop_rule(estimator::ProductKind kind) {
 
 /// Views that their schema does not call views, allocations, and what only tells the allocator.
 constexpr std::string_view kMoveNoData[] = {
-    "aten::_unsafe_view",
-    "aten::unsafe_split",
-    "aten::unsafe_split_with_sizes",
-    "aten::unsafe_chunk",
-    "aten::empty",
-    "aten::empty_like",
-    "aten::empty_strided",
-    "aten::empty_permuted",
-    "aten::new_empty",
-    "aten::new_empty_strided",
-    "aten::resize_",
-    "aten::set_",
-    "aten::detach_",
-    "aten::requires_grad_",
-    "aten::lift_fresh",
-    "aten::record_stream",
-    "aten::result_type",
+    "aten::_unsafe_view", "aten::unsafe_split",      "aten::unsafe_split_with_sizes",
+    "aten::unsafe_chunk", "aten::atleast_2d",        "aten::empty",
+    "aten::empty_like",   "aten::empty_strided",     "aten::empty_permuted",
+    "aten::new_empty",    "aten::new_empty_strided", "aten::resize_",
+    "aten::set_",         "aten::detach_",           "aten::requires_grad_",
+    "aten::lift_fresh",   "aten::record_stream",     "aten::result_type",
     "aten::is_nonzero",
 };
 

@@ -129,6 +129,60 @@ TEST(Experts, OfTorchTitanAddUpTheirNormsOverBothDimensionsOfTheirMeshAtOnce) {
   EXPECT_EQ(groups_of_expert_norms(2), (Groups{kExpertData, kExpert}));
 }
 
+/// TorchTitan's Llama 4, or its Qwen3, under FSDP2 on four ranks; two layers.
+Json titan(bool is_qwen3) {
+  return {{"model",
+           {{"moe_aux_loss_coeff", 0},
+            {"activation", "swiglu"},
+            {"qk_layernorm", is_qwen3},
+            {"position_embedding", "rope"},
+            {"normalization", "RMSNorm"}}},
+          {"parallelism", {{"expert", 1}, {"zero_stage", 3}}},
+          {"training", {{"framework", "torchtitan"}, {"dtype", "bf16"}}}};
+}
+
+// _update_expert_bias in torchtitan/components/optimizer.py: a sum of 2 x 4 numbers over all ranks,
+// and the sign of each layer's differences from the mean.
+TEST(Experts, OfTorchTitansLlama4AreBalancedOnceInAStep) {
+  const auto sums = [](const RankProfile& profile) {
+    int64_t count = 0;
+    for (const auto& record : profile.collectives) {
+      const bool is_sum = record.call.kind == estimator::CollectiveKind::kAllReduce &&
+                          record.call.bytes == 2 * 4 * 4;
+      if (is_sum) count += record.count;
+    }
+    return count;
+  };
+  const auto signs = [](const RankProfile& profile) {
+    int64_t count = 0;
+    for (const auto& record : profile.operators) {
+      if (record.name == "aten::sign") count += record.count;
+    }
+    return count;
+  };
+  const auto llama4 = execute(experts_plan(titan(false))),
+             qwen3 = execute(experts_plan(titan(true)));
+  EXPECT_EQ(sums(llama4), 1);
+  EXPECT_EQ(signs(llama4), 2);
+  EXPECT_EQ(sums(qwen3), 0);
+  EXPECT_EQ(signs(qwen3), 0);
+}
+
+// A rank's expert has three tensors of 88 x 128 in a unit of its own. Where no other rank has it,
+// each is cast and then copied, in forward and in backward of both micro-batches and layers.
+TEST(Experts, OfTorchTitanAreCopiedWhereNobodyElseHasThem) {
+  Json changes = titan(false);
+  changes["model"]["moe_ffn_hidden_size"] = 88;
+  changes["parallelism"]["expert"] = 4;
+  std::map<double, int64_t> copies;
+  for (const auto& record : execute(experts_plan(changes)).operators) {
+    if (record.name == "aten::copy_") copies[record.bytes] += record.count;
+  }
+  constexpr double kElements = 88 * 128;
+  EXPECT_EQ(copies[kElements * (4 + 2)], 2 * 2 * 2 * 3);
+  EXPECT_EQ(copies[kElements * (2 + 2)], 2 * 2 * 2 * 3);
+}
+
 Json flex(const char* backend) {
   return {{"training",
            {{"moe_token_dispatcher_type", "flex"}, {"moe_flex_dispatcher_backend", backend}}}};
