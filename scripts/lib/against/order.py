@@ -140,8 +140,10 @@ def shard_order(profile, call_of, is_left_out):
         return None
     events, plan = order["events"], profile["plan"]["parallelism"]
 
+    hooks = plan["overlap_grad_reduce"] and not _reduces_after_backward(profile)
+
     def part_of(direction, chunk):  # a chunk's gradients may be summed from hooks of autograd
-        in_backward = direction == BETWEEN and chunk >= 0 and plan["overlap_grad_reduce"]
+        in_backward = direction == BETWEEN and chunk >= 0 and hooks
         return "backward" if in_backward else PART_OF_DIRECTION[direction]
     calls = [(part_of(direction, chunk), chunk, item, stream != MAIN_STREAM)
              for kind, direction, chunk, item, stream
@@ -176,6 +178,14 @@ def shard_order(profile, call_of, is_left_out):
     return {"forward": repeated("forward", forward, 0),
             "backward": repeated("backward", backward, micro_batches - 1),
             "rest": [call for call, _ in parts["rest", 0]]}
+
+
+def _reduces_after_backward(profile):
+    """Whether Megatron-LM's schedule starts the reductions of a chunk (grad_sync_func in
+    megatron/core/pipeline_parallel/schedules.py), as it does but for the only chunk of a first stage."""
+    plan = profile["plan"]["parallelism"]
+    is_one_of_several = plan["pipeline"] > 1 and (profile["coordinate"]["pp"] > 0 or plan["virtual_stages"] > 1)
+    return is_one_of_several and not _is_hooked(profile)
 
 
 def _schedule(profile):
