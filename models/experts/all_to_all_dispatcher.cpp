@@ -86,7 +86,9 @@ struct SortChunks : torch::autograd::Function<SortChunks> {
     keep(context, options);
     at::Tensor sorted = options.sorted(rows, options.order);
     if (options.tuned.empty()) return sorted;
-    context->save_for_backward({at::empty({rows.size(0)}, rows.options().dtype(at::kInt))});
+    context->save_for_backward({as_kernel("te::moe_sort_map", {}, [&] {
+      return at::empty({rows.size(0)}, rows.options().dtype(at::kInt));
+    })});
     options.buffers->tune_at_first_call(options.tuned, rows.device());
     return sorted;
   }
@@ -131,13 +133,25 @@ void AllToAllDispatcher::begin_method(const std::string& method) const {
   if (context_.transformer_engine()) begin_python("MoEAlltoAllTokenDispatcher." + method);
 }
 
-/// How many tokens go where is in the mock routing; a real run reads it from the device.
+/// How many tokens go where is in the mock routing; a real run reads it from the device: what it
+/// sends to each rank, what arrives from each rank and of all, and what each own expert gets.
 void AllToAllDispatcher::exchange_counts(const at::Tensor& map) const {
   if (context_.plan.training.moe_pad_expert_input_to_capacity) return;
   const c10::NoGradGuard no_grad;
-  at::Tensor counts = map.sum(0, /*keepdim=*/false, at::kLong);
-  if (const Group& group = context_.groups.expert_model) counts = gather_sequence(counts, *group);
-  counts.view(-1)[0].item();
+  const at::Tensor counts = map.sum(0, /*keepdim=*/false, at::kLong);
+  const Group& group = context_.groups.expert_model;
+  if (!group) {
+    counts.select(0, 0).item();
+    return;
+  }
+  const int64_t own = context_.plan.experts_of_rank();
+  const at::Tensor of_ranks = gather_sequence(counts, *group).view({group->size(), -1});
+  const at::Tensor of_own = of_ranks.narrow(1, context_.coordinate.expert * own, own).contiguous();
+  const at::Tensor sent = counts.view({-1, own}).sum(1), arriving = of_own.sum(1);
+  for (const at::Tensor& read : {sent, arriving, arriving.sum(), of_own.sum(0)}) {
+    read.to(at::kCPU, /*non_blocking=*/true);
+  }
+  arriving.select(0, 0).item();
 }
 
 /// Ranks that cut the same experts tell each other how many tokens they have, where that differs.

@@ -8,6 +8,7 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -71,6 +72,26 @@ struct RouterProduct : torch::autograd::Function<RouterProduct> {
   }
 };
 
+/// The scores of the chosen experts as topk() gives them: of its inputs it keeps nothing.
+struct ChosenScores : torch::autograd::Function<ChosenScores> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& scores,
+                            const at::Tensor& chosen) {
+    context->save_for_backward({chosen});
+    context->saved_data["experts"] = scores.size(1);
+    const KernelScope of_topk("aten::topk");
+    return at::gather(scores, 1, chosen);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const at::Tensor chosen = context->get_saved_variables()[0], &gradient = gradients[0];
+    const int64_t experts = context->saved_data["experts"].toInt();
+    return {at::zeros({chosen.size(0), experts}, gradient.options()).scatter_(1, chosen, gradient),
+            at::Tensor()};
+  }
+};
+
 }  // namespace
 
 at::Tensor scores_of_all(const at::Tensor& logits, RouterScore function) {
@@ -122,7 +143,7 @@ at::Tensor Router::score(const at::Tensor& logits, const at::Tensor& chosen) con
   const at::Tensor scores =
       scores_first ? scores_of_all(logits, model.moe_router_score_function) : logits;
   choose(scores);
-  at::Tensor weights = at::gather(scores, 1, chosen);
+  at::Tensor weights = ChosenScores::apply(scores, chosen);
   if (!scores_first) weights = at::softmax(weights, -1, at::kFloat);
   if (is_sigmoid && model.moe_router_topk > 1) weights = normalized(weights);
   return model.moe_router_topk_scaling_factor > 0 ? weights * model.moe_router_topk_scaling_factor

@@ -6,6 +6,7 @@
 #include "models/experts/all_gather_dispatcher.h"
 #include "models/experts/all_to_all_dispatcher.h"
 #include "models/experts/flex_dispatcher.h"
+#include "models/shard/kernel_scope.h"
 
 namespace models {
 
@@ -24,8 +25,17 @@ void TokenDispatcher::make_tables(const std::vector<int64_t>& chosen,
   }
 }
 
+/// make_row_id_map in transformer_engine/pytorch/triton/permutation.py: the number of each token
+/// among its expert's, that of all before it, and what a token has at the front.
 at::Tensor TokenDispatcher::make_row_map(const at::Tensor& tokens, int64_t count, int64_t experts) {
-  return at::empty({count, 2 * experts + 1}, tokens.options().dtype(at::kInt).requires_grad(false));
+  const auto options = tokens.options().dtype(at::kInt).requires_grad(false);
+  at::Tensor row_map = at::empty({count, 2 * experts + 1}, options);
+  for (const int64_t columns : {experts, experts, 2 * experts + 1}) {
+    KernelScope kernel("te::moe_row_map");
+    const at::Tensor part = row_map.narrow(1, 0, columns);
+    kernel.moves(part, part);
+  }
+  return row_map;
 }
 
 std::shared_ptr<const TokenDispatcher> make_token_dispatcher(ShardContext& context) {

@@ -265,6 +265,21 @@ TEST(Experts, HaveARouterOfTransformerEnginesProducts) {
   EXPECT_EQ(of_type, (std::map<std::string, int64_t>{{"Half", 2 * 2}, {"Float", 2 * 2 * 2}}));
 }
 
+// preprocess() in token_dispatcher.py reads four tensors from the device, and make_row_id_map() has
+// three kernels; both of a layer's sorts make a map.
+TEST(Experts, OfTheAllToAllDispatcherMakeTheirMapsAndReadTheirCounts) {
+  const auto profile =
+      execute(experts_plan({{"parallelism", {{"expert", 2}}}, {"model", {{"num_experts", 8}}}}));
+  EXPECT_EQ(kernels_named(profile, "te::moe_row_map"), 2 * 2 * 3);
+  EXPECT_EQ(kernels_named(profile, "te::moe_sort_map"), 2 * 2 * 2);
+}
+
+// topk() gives the scores of the experts that it chooses, and keeps their numbers alone; gather()
+// is the backward of scatter(), which spreads the weights. Each loss has one, too.
+TEST(Experts, AreGivenTheirScoresByTheChoice) {
+  EXPECT_EQ(kernels_named(execute(experts_plan(Json::object())), "aten::gather"), 2 * 2 + 2);
+}
+
 // Inputs and output gradients of both layers; multi_tensor_quantize_impl in cast.cpp.
 TEST(Experts, InEightBitsOfKnownScalesAreQuantizedByOneKernel) {
   const auto kernels = [](const char* recipe) {
