@@ -8,9 +8,9 @@ apart: how a schedule mixes them is its own. Messages between stages, and of rin
 
 FSDP2 and DeepSpeed call collectives from hooks of the whole model, which belong to none of its modules, and so to
 no part. Without a pipeline a forward and its backward follow each other, and the step is one sequence,
-wherever the program's trace cuts it: it may begin with what the step before left to do. In a pipeline, calls that
-one makes in another part than the other (gathers that come once in a step, a loss outside of all modules) are
-compared among themselves.
+wherever the program's trace cuts it: it may begin with what the step before left to do. In a pipeline, and where
+Megatron-LM overlaps its gathers of parameters, calls that one makes in another part than the other (gathers that
+come once in a step, a loss outside of all modules) are compared among themselves.
 
 A call that only one of the two makes has no place in the other's order; it is counted among the calls.
 """
@@ -63,7 +63,7 @@ def compare_orders(shard, program, call_of, is_left_out):
     both = _made(of_shard) & _made(of_program)
     of_shard, of_program = ({part: _among(both, calls) for part, calls in parts.items()}
                             for parts in (of_shard, of_program))
-    if STEP not in of_shard and _is_hooked(shard):
+    if STEP not in of_shard and _gathers_from_hooks(shard):
         of_shard, of_program = _with_parts_of_both(of_shard, of_program)
     for part in {STEP, "rest"} & set(of_shard):
         of_program[part] = _cut_alike(of_program[part], of_shard[part])
@@ -105,6 +105,11 @@ def _cut_alike(program, shard):
 
 def _is_hooked(profile):
     return profile["plan"].get("training", {}).get("framework") in HOOKED_FRAMEWORKS
+
+
+def _gathers_from_hooks(profile):
+    """Megatron-LM with --overlap-param-gather, too, starts the gathers of a step in the next forward."""
+    return _is_hooked(profile) or profile["plan"]["parallelism"]["overlap_param_gather"]
 
 
 def _is_one_sequence(profile):
