@@ -91,6 +91,7 @@ Attention usual_attention(const Plan& plan) {
   if (own_layers || framework.unfused_attention || find_flash_obstacle(plan)) {
     return Attention::kUnfused;
   }
+  if (plan.model.has_sinks() && framework.softmax_offsets) return Attention::kFused;
   if (framework.torch_attention || framework.cudnn_attention_first) {
     return torch_attention(plan, framework.cudnn_attention_first);
   }
@@ -103,10 +104,16 @@ Attention usual_attention(const Plan& plan) {
                                                             : Attention::kUnfused;
 }
 
+bool has_window_kernel(const Plan& plan) {
+  const TrainingConfig& training = plan.training;
+  return traits_of(training.framework).window_kernels && training.attention == Attention::kFused &&
+         plan.model.attention_dropout == 0;
+}
+
 bool makes_window_mask(const Plan& plan) {
   const int64_t window = plan.model.sliding_window;
   const FrameworkTraits& framework = traits_of(plan.training.framework);
-  if (window == 0 || !framework.window_masks) return false;
+  if (window == 0 || !framework.window_masks || has_window_kernel(plan)) return false;
   const int64_t longest_without = framework.reads_mask ? window - 1 : window;
   return plan.sequence_length() > longest_without;
 }

@@ -10,7 +10,8 @@ namespace estimator {
 /// The attention kernel that the plan's framework uses by default. Megatron-LM with
 /// TransformerEngine uses cuDNN's kernel from compute capability 9 on, else flash-attn's, which
 /// needs keys and values of one width, else unfused attention, which alone takes widths that are no
-/// multiples of 8 (get_attention_backend in
+/// multiples of 8, and cuDNN's on all GPUs where the softmax has learned numbers
+/// (get_attention_backend in
 /// transformer_engine/pytorch/attention/dot_product_attention/utils.py). Megatron-LM's own layers
 /// and Megatron-DeepSpeed of 2022 have only unfused attention. Every other framework uses flash, or
 /// unfused attention if PyTorch's flash kernel cannot run (find_flash_obstacle()).
@@ -23,6 +24,10 @@ struct FlashObstacle {
   std::string where;
 };
 std::optional<FlashObstacle> find_flash_obstacle(const Plan& plan);
+
+/// Whether layers with a window run cuDNN's kernel, which skips what lies outside of it. It has no
+/// dropout there (get_attention_backend, as above).
+bool has_window_kernel(const Plan& plan);
 
 /// Whether layers with a window attend by a mask, where the sequence is longer than the window.
 /// transformers makes one for a sequence that is as long, too (_ignore_causal_mask_sdpa in

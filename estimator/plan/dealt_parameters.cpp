@@ -78,6 +78,7 @@ class StageParameters {
     add_bias(packed / tensor(), model_.has_qkv_bias());
     add_matrix(query / tensor() * model_.hidden_size);
     add_bias(model_.hidden_size, model_.has_projection_bias());
+    add_bias(model_.num_attention_heads / tensor(), model_.has_sinks());
     if (!model_.qk_layernorm) return;
     add_norm(model_.query_norm_width());
     add_norm(model_.key_norm_width());
@@ -111,12 +112,15 @@ class StageParameters {
 
   void add_experts() {
     add_matrix(model_.num_experts * model_.hidden_size);
+    add_bias(model_.num_experts, model_.has_mlp_bias());
     const int64_t ranks = plan_.expert_tensor_size();
+    const int64_t first = first_width(model_.moe_ffn_hidden_size), h = model_.hidden_size;
     for (int64_t expert = 0; expert < plan_.experts_of_rank(); ++expert) {
-      for (const int64_t width :
-           {first_width(model_.moe_ffn_hidden_size), model_.moe_ffn_hidden_size}) {
-        parameters_.push_back({width / ranks * model_.hidden_size, true, true});
+      for (const int64_t width : {first, model_.moe_ffn_hidden_size}) {
+        parameters_.push_back({width / ranks * h, true, true});
       }
+      if (!model_.has_mlp_bias()) continue;
+      for (const int64_t bias : {first / ranks, h}) parameters_.push_back({bias, false, true});
     }
     const int64_t shared = model_.moe_shared_expert_intermediate_size;
     if (shared > 0) add_mlp(shared);

@@ -45,10 +45,6 @@ void check_model(Rules& rules) {
       "a token goes to more experts than there are",
       fmt::format("model.moe_router_topk = {}, num_experts = {}", m.moe_router_topk, m.num_experts),
       fmt::format("use at most {}", m.num_experts));
-  rules.require(!m.has_mlp_bias(),
-                "experts with biases are not supported yet",
-                "model.add_bias_linear with model.num_experts",
-                "add --disable-bias-linear");
   const int64_t groups = m.moe_router_num_groups;
   const bool has_groups = groups != 0 || m.moe_router_group_topk != 0;
   rules.require(
@@ -81,6 +77,32 @@ void check_model(Rules& rules) {
       fmt::format(
           "model.moe_layer_freq has {} numbers, num_layers = {}", freq.size(), m.num_layers),
       "give one number n for each n-th layer, or a 0 or a 1 for each layer");
+}
+
+/// "Bias in Moe is only supported when ETP==1" (__post_init__ in
+/// megatron/core/transformer/transformer_config.py); SharedExpertMLP has none.
+void check_biases(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const TrainingConfig& t = plan.training;
+  if (!plan.model.has_mlp_bias()) return;
+  const auto require = [&](bool holds, const std::string& where, const char* help) {
+    rules.require(holds,
+                  "experts with biases are not supported here",
+                  "model.add_bias_linear with model.num_experts, " + where,
+                  help);
+  };
+  require(!traits_of(t.framework).stacked_experts && t.moe_grouped_gemm,
+          fmt::format("training.framework = {}, moe_grouped_gemm = {}",
+                      to_string(t.framework),
+                      t.moe_grouped_gemm),
+          "use --framework megatron-lm with --moe-grouped-gemm, or add --disable-bias-linear");
+  require(plan.expert_tensor_size() == 1,
+          fmt::format("parallelism.expert_tensor = {}", plan.expert_tensor_size()),
+          "use --expert-tensor-parallel-size 1");
+  require(plan.model.moe_shared_expert_intermediate_size == 0,
+          fmt::format("model.moe_shared_expert_intermediate_size = {}",
+                      plan.model.moe_shared_expert_intermediate_size),
+          "add --disable-bias-linear");
 }
 
 /// RankGenerator's use in megatron/core/parallel_state.py asks for it.
@@ -355,6 +377,7 @@ void check_stacked_experts(Rules& rules) {
 void check_experts(Rules& rules) {
   if (!rules.plan().model.has_experts()) return check_dense(rules);
   check_model(rules);
+  check_biases(rules);
   check_split(rules);
   check_rank_order(rules);
   check_gathered_tokens(rules);

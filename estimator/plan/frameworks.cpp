@@ -37,6 +37,9 @@ FrameworkTraits megatron_lm() {
       .single_messages = true,
       .latent_attention = true,
       .multi_token_prediction = true,
+      .window_kernels = true,
+      .softmax_offsets = true,
+      .quick_geglu = true,
       .divides_saved_inputs = true,
       .shared_query_groups = true,
       .chained_optimizers = true,
@@ -347,6 +350,9 @@ FrameworkTraits plain() {
           .parallel_residual = true,
           .layer_variants = true,
           .window_masks = true,
+          .window_kernels = true,
+          .softmax_offsets = true,
+          .quick_geglu = true,
           .notes = {"SwiGLU, rotary positions and cross-entropy from PyTorch's operators; over "
                     "tensor ranks Megatron-LM's cross-entropy",
                     "fp32 gradient buffer and fp32 master weights; ZeRO stages 2 and 3 are FSDP2"}};

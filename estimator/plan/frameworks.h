@@ -132,6 +132,9 @@ struct FrameworkTraits {
   bool parallel_residual = false;
   bool layer_variants = false;
   bool window_masks = false;
+  bool window_kernels = false;
+  bool softmax_offsets = false;
+  bool quick_geglu = false;
   bool asynchronous_linear = false;
   bool divides_saved_inputs = false;
   bool shared_query_groups = false;
@@ -332,6 +335,13 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("window_masks",
         traits.window_masks,
         "attention in a window of the sequence reads a mask, by PyTorch's kernels");
+  visit("window_kernels",
+        traits.window_kernels,
+        "cuDNN's kernel skips what lies outside of attention's window");
+  visit("softmax_offsets",
+        traits.softmax_offsets,
+        "cuDNN's kernel takes a learned number more into each head's softmax");
+  visit("quick_geglu", traits.quick_geglu, "gated activations may be quick_geglu (gpt-oss)");
   visit("asynchronous_linear",
         traits.asynchronous_linear,
         "linear layers can multiply their own part of the sequence while the rest is gathered");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimator/plan/attention_choice.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/subject_rules.h"
 
@@ -87,8 +88,10 @@ void check_layers_without_positions(Rules& rules) {
                 "leave it out, or use --position-embedding-type rope without latent attention");
 }
 
-/// What a mask for a window does not work with; frameworks without masks have sequences that are
-/// not longer than the window.
+/// What a window does not work with; frameworks without masks and kernels for it have sequences
+/// that are not longer. Over context ranks TransformerEngine has it by all-to-all
+/// (attn_forward_func_with_cp in
+/// transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py).
 void check_window(Rules& rules) {
   const Plan& plan = rules.plan();
   const int64_t window = plan.model.sliding_window;
@@ -102,14 +105,78 @@ void check_window(Rules& rules) {
                     window,
                     plan.sequence_length(),
                     where),
-        "use training.framework = transformers, deepspeed or plain, with one rank for a "
-        "sequence; or --sliding-window 0: attention to the whole sequence, which is slower");
+        "use --attention-backend fused --attention-dropout 0 with Megatron-LM, over context ranks "
+        "with --cp-comm-type a2a; training.framework = transformers, deepspeed or plain, with one "
+        "rank for a sequence; "
+        "or --sliding-window 0: attention to the whole sequence, which is slower");
   };
-  const int64_t context = plan.parallelism.context;
-  require(traits_of(plan.training.framework).window_masks,
-          "training.framework = " + to_string(plan.training.framework.value()));
-  require(context == 1, fmt::format("parallelism.context = {}", context));
+  const ParallelConfig& p = plan.parallelism;
+  const bool has_kernel = has_window_kernel(plan);
+  require(has_kernel || traits_of(plan.training.framework).window_masks,
+          fmt::format("training.framework = {}, attention = {}, model.attention_dropout = {}",
+                      to_string(plan.training.framework.value()),
+                      to_string(plan.training.attention.value()),
+                      plan.model.attention_dropout));
+  require(p.context == 1 || (has_kernel && p.context_comm == ContextComm::kAllToAll),
+          fmt::format(
+              "parallelism.context = {}, context_comm = {}", p.context, to_string(p.context_comm)));
   require(!plan.model.multi_latent_attention, "model.multi_latent_attention");
+}
+
+/// What TransformerEngine's sinks work with (the same function, and get_attention_backend).
+void check_sinks(Rules& rules) {
+  const Plan& plan = rules.plan();
+  if (!plan.model.has_sinks()) return;
+  const TrainingConfig& t = plan.training;
+  const ParallelConfig& p = plan.parallelism;
+  const auto require = [&](bool holds, const std::string& where, const char* help) {
+    rules.require(holds,
+                  "attention with a learned number in each head's softmax is not supported here",
+                  "model.softmax_type = learnable, " + where,
+                  help);
+  };
+  require(traits_of(t.framework).softmax_offsets,
+          "training.framework = " + to_string(t.framework.value()),
+          "use training.framework = megatron-lm or plain, or --softmax-type vanilla");
+  require(t.attention == Attention::kFused,
+          "training.attention = " + to_string(t.attention.value()),
+          "use --attention-backend fused");
+  require(!t.deterministic_mode, "training.deterministic_mode", "leave it out");
+  require(!plan.model.multi_latent_attention,
+          "model.multi_latent_attention",
+          "use --softmax-type vanilla");
+  require(p.context == 1 || p.context_comm == ContextComm::kAllToAll,
+          fmt::format(
+              "parallelism.context = {}, context_comm = {}", p.context, to_string(p.context_comm)),
+          "use --cp-comm-type a2a");
+}
+
+/// quick_geglu, and what goes with it: Megatron-LM fuses it in experts alone (forward() in
+/// megatron/core/transformer/mlp.py).
+void check_activation(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const ModelConfig& m = plan.model;
+  const bool is_quick = m.activation == Activation::kQuickGeglu;
+  rules.require(is_quick || (m.activation_func_clamp_value == 0 && m.glu_linear_offset == 0),
+                "the keys belong to the activation quick_geglu",
+                fmt::format("model.activation_func_clamp_value = {}, glu_linear_offset = {}, "
+                            "activation = {}",
+                            m.activation_func_clamp_value,
+                            m.glu_linear_offset,
+                            to_string(m.activation)),
+                "add --quick-geglu, or leave them out");
+  if (!is_quick) return;
+  const FrameworkTraits& framework = traits_of(plan.training.framework);
+  rules.require(framework.quick_geglu,
+                "the activation quick_geglu is not supported for this framework",
+                "training.framework = " + to_string(plan.training.framework.value()),
+                "use training.framework = megatron-lm or plain");
+  const bool has_dense = m.expert_layers() < m.all_layers();
+  rules.require(!framework.fused_gated_activation || !plan.training.bias_gelu_fusion ||
+                    (!has_dense && m.moe_shared_expert_intermediate_size == 0),
+                "Megatron-LM fuses quick_geglu in experts alone",
+                "model.activation = quick_geglu, training.bias_gelu_fusion",
+                "add --no-bias-gelu-fusion");
 }
 
 /// row_linear and column_linear in nanotron/parallel/tensor_parallel/functional.py.
@@ -184,6 +251,8 @@ void check_layers(Rules& rules) {
   check_norms(rules);
   check_layers_without_positions(rules);
   check_window(rules);
+  check_sinks(rules);
+  check_activation(rules);
   check_prediction(rules);
   check_asynchronous_linear(rules);
 }

@@ -186,6 +186,7 @@ int64_t attention_parameter_count(const ModelConfig& model) {
   int64_t count = h * qkv + query * h;
   if (model.has_qkv_bias()) count += qkv;
   if (model.has_projection_bias()) count += h;
+  if (model.has_sinks()) count += model.num_attention_heads;
   if (!model.qk_layernorm) return count;
   return count + norm_parameter_count(model, model.query_norm_width()) +
          norm_parameter_count(model, model.key_norm_width());
@@ -202,7 +203,8 @@ int64_t layer_parameter_count(const ModelConfig& model, int64_t layer) {
   int64_t count = norms * norm_parameter_count(model, h) + attention_parameter_count(model);
   if (!model.has_experts_in(layer))
     return count + mlp_parameter_count(model, model.ffn_hidden_size);
-  count += model.num_experts * (h + expert_parameter_count(model));
+  const int64_t of_router = h + (model.has_mlp_bias() ? 1 : 0);
+  count += model.num_experts * (of_router + expert_parameter_count(model));
   if (model.moe_shared_expert_intermediate_size > 0) {
     count += mlp_parameter_count(model, model.moe_shared_expert_intermediate_size);
   }

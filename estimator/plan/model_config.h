@@ -35,20 +35,30 @@ constexpr std::array<EnumName<NormPosition>, 3> enum_names(NormPosition) {
            {NormPosition::kBoth, "both"}}};
 }
 
-/// gelu, gelu_new, relu and squared_relu are plain MLPs of two matrices; swiglu and geglu are gated
-/// ones of three. gelu_new is GPT-2's in transformers (NewGELUActivation in its activations.py): it
-/// is made of several operators, where other frameworks have one kernel.
-enum class Activation { kGelu, kGeluNew, kRelu, kSquaredRelu, kSwiglu, kGeglu };
-constexpr std::array<EnumName<Activation>, 6> enum_names(Activation) {
+/// gelu, gelu_new, relu and squared_relu are plain MLPs of two matrices; swiglu, geglu and
+/// quick_geglu (of x times the sigmoid of 1.702 x) are gated ones of three. gelu_new is GPT-2's in
+/// transformers (NewGELUActivation in its activations.py): it is made of several operators, where
+/// other frameworks have one kernel.
+enum class Activation { kGelu, kGeluNew, kRelu, kSquaredRelu, kSwiglu, kGeglu, kQuickGeglu };
+constexpr std::array<EnumName<Activation>, 7> enum_names(Activation) {
   return {{{Activation::kGelu, "gelu"},
            {Activation::kGeluNew, "gelu_new"},
            {Activation::kRelu, "relu"},
            {Activation::kSquaredRelu, "squared_relu"},
            {Activation::kSwiglu, "swiglu"},
-           {Activation::kGeglu, "geglu"}}};
+           {Activation::kGeglu, "geglu"},
+           {Activation::kQuickGeglu, "quick_geglu"}}};
 }
 constexpr bool is_gated(Activation activation) {
-  return activation == Activation::kSwiglu || activation == Activation::kGeglu;
+  return activation == Activation::kSwiglu || activation == Activation::kGeglu ||
+         activation == Activation::kQuickGeglu;
+}
+
+/// Over what the softmax of attention is: the scores of a query, or one learned number more of each
+/// head, which has no value (a sink, gpt-oss): Megatron-LM's --softmax-type.
+enum class SoftmaxType { kVanilla, kLearnable };
+constexpr std::array<EnumName<SoftmaxType>, 2> enum_names(SoftmaxType) {
+  return {{{SoftmaxType::kVanilla, "vanilla"}, {SoftmaxType::kLearnable, "learnable"}}};
 }
 
 enum class PositionEmbedding { kLearnedAbsolute, kRope, kNone };
@@ -102,6 +112,8 @@ struct ModelConfig {
   bool norm_weight_in_fp32 = false;
   double norm_epsilon = 1e-5;
   Activation activation = Activation::kGelu;
+  double activation_func_clamp_value = 0;  ///< both halves of a gated MLP are cut at it; 0: nowhere
+  double glu_linear_offset = 0;            ///< is added to the half that has no function (gpt-oss)
   PositionEmbedding position_embedding = PositionEmbedding::kLearnedAbsolute;
   double rotary_percent = 1;  ///< part of each head with rotary positions; the rest has none
   double rotary_base = 10000.0;
@@ -139,6 +151,7 @@ struct ModelConfig {
   bool qk_layernorm = false;
   /// These norms are over all heads of a token together (OLMo 2), not over each head.
   bool qk_layernorm_whole = false;
+  SoftmaxType softmax_type = SoftmaxType::kVanilla;
   double hidden_dropout = 0.1;
   double attention_dropout = 0.1;
   int64_t num_experts = 0;  ///< of one layer; 0: dense
@@ -180,6 +193,7 @@ struct ModelConfig {
   /// Whether all layers but dense ones among experts are the same.
   bool has_equal_attention() const;
   bool has_experts() const { return num_experts > 0; }
+  bool has_sinks() const { return softmax_type == SoftmaxType::kLearnable; }
   bool has_aux_loss() const {
     return moe_aux_loss_coeff > 0 &&
            (moe_router_load_balancing_type == LoadBalancing::kAuxLoss ||

@@ -109,10 +109,21 @@ void visit_layers(Visitor& visit, ModelConfig& model) {
          {{"--norm-epsilon"}}});
   visit("activation",
         model.activation,
-        {"activation function of the MLP; swiglu and geglu are gated; gelu_new is gelu, of several "
-         "operators in the frameworks transformers and deepspeed",
+        {"activation function of the MLP; swiglu, geglu and quick_geglu are gated; gelu_new is "
+         "gelu, of several operators in the frameworks transformers and deepspeed",
          {{"--swiglu", "\"swiglu\"", "a gated MLP with SiLU"},
-          {"--squared-relu", "\"squared_relu\"", "the square of ReLU"}}});
+          {"--squared-relu", "\"squared_relu\"", "the square of ReLU"},
+          {"--quick-geglu", "\"quick_geglu\"", "a gated MLP with x sigmoid(1.702 x)"}}});
+  visit("activation_func_clamp_value",
+        model.activation_func_clamp_value,
+        {"with quick_geglu: what it reads is cut at this value (gpt-oss); 0: nowhere",
+         kModelFactor,
+         {{"--activation-func-clamp-value"}}});
+  visit("glu_linear_offset",
+        model.glu_linear_offset,
+        {"with quick_geglu: added to the half that has no function (gpt-oss)",
+         kModelFactor,
+         {{"--glu-linear-offset"}}});
   visit("position_embedding",
         model.position_embedding,
         {"position embedding", {{"--position-embedding-type"}}});
@@ -198,6 +209,11 @@ void visit_attention(Visitor& visit, ModelConfig& model) {
         model.qk_layernorm_whole,
         {"with --qk-layernorm: one norm over all heads of a token (OLMo 2)",
          {ours({"--qk-layernorm-whole", "true"})}});
+  visit("softmax_type",
+        model.softmax_type,
+        {"softmax of attention: vanilla, or learnable with one learned number more for each head "
+         "(a sink, gpt-oss)",
+         {{"--softmax-type"}}});
 }
 
 template <class Visitor>

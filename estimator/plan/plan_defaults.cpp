@@ -57,13 +57,22 @@ std::vector<int64_t> stages_by_cost(const ModelConfig& m, int64_t stages) {
   return layers;
 }
 
+/// Whether Megatron-LM would have no kernel for attention in the model's window.
+bool lacks_window_kernel(Plan plan) {
+  if (!plan.exceeds_window()) return false;
+  plan.training.framework = Framework::kMegatronLm;
+  plan.training.attention.fill_in(usual_attention(plan));
+  return !has_window_kernel(plan);
+}
+
 /// FSDP2 is TorchTitan's, and everything else Megatron-LM's; of layers that neither has FSDP2 is
 /// that of transformers, and everything else is plain.
 Framework usual_framework(const Plan& plan) {
   if (plan.training.has_adapters()) return Framework::kTransformers;
   const bool is_divided = plan.parallelism.zero_stage.value_or(0) >= 2;
   const ModelConfig& m = plan.model;
-  if (!m.layer_variants().empty() || m.parallel_residual || plan.exceeds_window()) {
+  if (!m.layer_variants().empty() || m.parallel_residual ||
+      (is_divided ? plan.exceeds_window() : lacks_window_kernel(plan))) {
     return is_divided ? Framework::kTransformers : Framework::kPlain;
   }
   return is_divided ? Framework::kTorchtitan : Framework::kMegatronLm;
@@ -145,7 +154,10 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
   if (activation == Activation::kGeluNew && !traits_of(t.framework).gelu_new_of_operators) {
     activation = Activation::kGelu;
   }
-  p.expert_tensor.fill_in(plan.model.has_experts() ? p.tensor : 1);
+  const bool has_expert_biases = plan.model.has_experts() && plan.model.has_mlp_bias();
+  // TEGroupedMLP in megatron/core/transformer/moe/experts.py asks for both.
+  if (has_expert_biases && traits_of(t.framework).megatron_fusions) t.bias_dropout_fusion = false;
+  p.expert_tensor.fill_in(plan.model.has_experts() && !has_expert_biases ? p.tensor : 1);
   if (traits_of(t.framework).stages_by_cost && p.layers_per_stage.empty() && p.pipeline > 1 &&
       p.virtual_stages == 1) {
     p.layers_per_stage = stages_by_cost(plan.model, p.pipeline);

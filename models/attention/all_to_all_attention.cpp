@@ -1,5 +1,6 @@
 #include "models/attention/all_to_all_attention.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -62,6 +63,17 @@ class HeadExchange {
         });
   }
 
+  /// The numbers of this rank's heads; and their gradients, of all heads (
+  /// flash_attn_a2a_communicate_softmax_offset).
+  at::Tensor own_heads(const at::Tensor& of_all) const {
+    return of_all.chunk(ranks())[static_cast<std::size_t>(group_->index())].clone();
+  }
+  at::Tensor of_all_heads(const at::Tensor& own) const {
+    const at::Tensor all = at::empty({own.size(0) * ranks()}, own.options());
+    group_->all_gather(all, own);
+    return all;
+  }
+
  private:
   int64_t ranks() const { return group_->size(); }
 
@@ -109,16 +121,19 @@ struct AllToAllFunction : torch::autograd::Function<AllToAllFunction> {
                             const at::Tensor& query,
                             const at::Tensor& key,
                             const at::Tensor& value,
+                            const std::optional<at::Tensor>& sink,
                             const AllToAllCall& call) {
     const variable_list own = call.exchange->to_heads({query, key, value});
-    const Attended attended = attend(own[0], own[1], own[2], call.attention);
+    const at::Tensor own_sink = sink ? call.exchange->own_heads(*sink) : at::Tensor();
+    const Attended attended = attend(own[0], own[1], own[2], call.attention, own_sink);
     context->save_for_backward({own[0],
                                 own[1],
                                 own[2],
                                 attended.output,
                                 attended.log_sum,
                                 attended.seed,
-                                attended.offset});
+                                attended.offset,
+                                own_sink});
     keep(context, call);
     return call.exchange->to_rows({attended.output})[0].flatten(2);
   }
@@ -134,8 +149,10 @@ struct AllToAllFunction : torch::autograd::Function<AllToAllFunction> {
         saved[1],
         saved[2],
         {.output = saved[3], .log_sum = saved[4], .seed = saved[5], .offset = saved[6]},
-        call.attention);
+        call.attention,
+        saved[7]);
     variable_list rows = call.exchange->to_rows({found.query, found.key, found.value});
+    rows.push_back(found.sink.defined() ? call.exchange->of_all_heads(found.sink) : at::Tensor());
     rows.emplace_back();
     return rows;
   }
@@ -152,8 +169,10 @@ AllToAllAttention::AllToAllAttention(std::shared_ptr<Communicator> group,
 
 at::Tensor AllToAllAttention::forward(const at::Tensor& query,
                                       const at::Tensor& key,
-                                      const at::Tensor& value) const {
-  return AllToAllFunction::apply(query, key, value, AllToAllCall{exchange_, call_});
+                                      const at::Tensor& value,
+                                      const at::Tensor& sink) const {
+  const auto of_all = sink.defined() ? std::optional(sink.to(at::kFloat)) : std::nullopt;
+  return AllToAllFunction::apply(query, key, value, of_all, AllToAllCall{exchange_, call_});
 }
 
 }  // namespace models

@@ -26,8 +26,12 @@ class AllToAllAttention {
                     const ShardContext& context);
 
   /// Takes this rank's rows, contiguous and laid out as AttentionCall says. Returns the attention
-  /// output for these rows, with heads and width as one dim.
-  at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
+  /// output for these rows, with heads and width as one dim. `sink` is that of all heads, or
+  /// undefined.
+  at::Tensor forward(const at::Tensor& query,
+                     const at::Tensor& key,
+                     const at::Tensor& value,
+                     const at::Tensor& sink) const;
 
  private:
   std::shared_ptr<const HeadExchange> exchange_;

@@ -111,15 +111,21 @@ SelfAttention::SelfAttention(ShardContext& context,
   const auto make_projection = [&] {
     projection_.emplace(context, store, projection_spec(context, name));
   };
+  const estimator::ModelConfig& shape = context.plan.model;
+  if (shape.has_sinks()) {
+    sink_ = &store.add({.name = name + ".core_attention.softmax_offset",
+                        .full_shape = {shape.num_attention_heads},
+                        .sharded_dim = 0,
+                        .initial_value = InitialValue::kZeros});
+  }
   if (context.framework().projection_first) make_projection();
   qkv_ = make_qkv(context, store, name);
   if (!projection_) make_projection();
-  if (context.plan.model.qk_layernorm) {
-    const estimator::ModelConfig& model = context.plan.model;
+  if (shape.qk_layernorm) {
     query_norm_.emplace(
-        Norm::of_heads(context, store, name + ".q_layernorm", model.query_norm_width()));
+        Norm::of_heads(context, store, name + ".q_layernorm", shape.query_norm_width()));
     key_norm_.emplace(
-        Norm::of_heads(context, store, name + ".k_layernorm", model.key_norm_width()));
+        Norm::of_heads(context, store, name + ".k_layernorm", shape.key_norm_width()));
   }
 }
 
@@ -264,8 +270,11 @@ at::Tensor SelfAttention::forward(const at::Tensor& input) const {
   torch::autograd::variable_list qkv = {heads.query, heads.key, heads.value};
   const torch::autograd::variable_list held = std::move(heads.as_product);
   heads = {};
-  const at::Tensor attended =
-      run_core_attention(context_, core_, std::move(qkv), separates_heads() && recomputes_copies());
+  const at::Tensor attended = run_core_attention(context_,
+                                                 core_,
+                                                 std::move(qkv),
+                                                 separates_heads() && recomputes_copies(),
+                                                 sink_ ? sink_->value : at::Tensor());
 
   ModuleScope projection(observer, "linear_proj");
   return projection_->forward(attended);

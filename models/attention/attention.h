@@ -63,6 +63,7 @@ class SelfAttention final : public Attention {
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;
   std::shared_ptr<const RotaryEmbedding> rotary_;  // null: learned positions, or none
+  const Parameter* sink_ = nullptr;                // null: none
   std::vector<ColumnParallelLinear> qkv_;          // one layer for all three, or one for each
   std::optional<RowParallelLinear> projection_;    // made before or after them
   std::optional<Norm> query_norm_, key_norm_;      // over each head, or all

@@ -3,13 +3,20 @@
 #include <ATen/Context.h>
 #include <ATen/ops/_efficient_attention_backward.h>
 #include <ATen/ops/_efficient_attention_forward.h>
+#include <ATen/ops/_flash_attention_backward.h>
+#include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
+#include <limits>
+
+#include "models/attention/sink.h"
 #include "models/shard/kernel_scope.h"
 
 namespace models {
@@ -47,6 +54,16 @@ at::Tensor as_wide_as(const at::Tensor& tensor, const at::Tensor& other) {
   return missing == 0 ? tensor : at::constant_pad_nd(tensor, {0, missing});
 }
 
+/// What a window adds to scores [s, s]; none without a window, where the kernel masks by itself.
+std::optional<at::Tensor> window_scores(const at::Tensor& query, const AttentionCall& call) {
+  if (call.window == 0) return std::nullopt;
+  const at::Tensor places = at::arange(query.size(2), query.options().dtype(at::kLong));
+  const at::Tensor before = places.unsqueeze(1) - places;
+  return at::zeros(before.sizes(), query.options())
+      .masked_fill_(before.lt(0).logical_or(before.ge(call.window)),
+                    -std::numeric_limits<double>::infinity());
+}
+
 Attended attend_on_cpu(const HeadsFirst& in, const AttentionCall& call) {
   const int64_t heads = in.query.size(1);
   auto [output, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
@@ -54,8 +71,8 @@ Attended attend_on_cpu(const HeadsFirst& in, const AttentionCall& call) {
       for_each_query_head(in.key, heads),
       for_each_query_head(as_wide_as(in.value, in.key), heads),
       call.dropout,
-      call.causal,
-      /*attn_mask=*/{},
+      call.causal && call.window == 0,
+      window_scores(in.query, call),
       call.scale);
   return {.output = output.narrow(3, 0, in.value.size(3)), .log_sum = log_sum};
 }
@@ -74,12 +91,13 @@ AttentionGradients backward_on_cpu(const at::Tensor& gradient,
       as_wide_as(output, in.key),
       log_sum,
       call.dropout,
-      call.causal,
-      /*attn_mask=*/{},
+      call.causal && call.window == 0,
+      window_scores(in.query, call),
       call.scale);
   return {query,
           sum_over_query_heads(key, groups),
-          sum_over_query_heads(value, groups).narrow(3, 0, in.value.size(3))};
+          sum_over_query_heads(value, groups).narrow(3, 0, in.value.size(3)),
+          at::Tensor()};
 }
 
 /// The memory-efficient kernel's [b, s, heads, d], a view of what lies as [s, b, heads, d]: one
@@ -138,11 +156,62 @@ AttentionGradients backward_of_other_width(const at::Tensor& gradient,
                                         call.scale,
                                         /*num_splits_key=*/1);
   const int64_t count = in.query.size(0);
-  return {as_sequences(query, count), as_sequences(key, count), as_sequences(value, count)};
+  return {as_sequences(query, count),
+          as_sequences(key, count),
+          as_sequences(value, count),
+          at::Tensor()};
+}
+
+/// flash-attn's [b, s, heads, d], a view; and back.
+at::Tensor sequence_second(const at::Tensor& tensor) { return tensor.transpose(1, 2); }
+
+Attended attend_in_window(const HeadsFirst& in, const AttentionCall& call) {
+  const auto [output, log_sum, seed, offset, mask] =
+      at::_flash_attention_forward(sequence_second(in.query),
+                                   sequence_second(in.key),
+                                   sequence_second(in.value),
+                                   /*cum_seq_q=*/{},
+                                   /*cum_seq_k=*/{},
+                                   in.query.size(2),
+                                   in.key.size(2),
+                                   call.dropout,
+                                   call.causal,
+                                   /*return_debug_mask=*/false,
+                                   call.scale,
+                                   /*window_size_left=*/call.window - 1,
+                                   /*window_size_right=*/0);
+  return {.output = sequence_second(output), .log_sum = log_sum, .seed = seed, .offset = offset};
+}
+
+AttentionGradients backward_in_window(const at::Tensor& gradient,
+                                      const HeadsFirst& in,
+                                      const at::Tensor& output,
+                                      const Attended& attended,
+                                      const AttentionCall& call) {
+  const auto [query, key, value] =
+      at::_flash_attention_backward(sequence_second(gradient),
+                                    sequence_second(in.query),
+                                    sequence_second(in.key),
+                                    sequence_second(in.value),
+                                    sequence_second(output),
+                                    attended.log_sum,
+                                    /*cum_seq_q=*/{},
+                                    /*cum_seq_k=*/{},
+                                    in.query.size(2),
+                                    in.key.size(2),
+                                    call.dropout,
+                                    call.causal,
+                                    attended.seed,
+                                    attended.offset,
+                                    call.scale,
+                                    /*window_size_left=*/call.window - 1,
+                                    /*window_size_right=*/0);
+  return {sequence_second(query), sequence_second(key), sequence_second(value), at::Tensor()};
 }
 
 Attended attend_on_gpu(const HeadsFirst& in, const AttentionCall& call) {
   if (widths_differ(in)) return attend_to_other_width(in, call);
+  if (call.window > 0) return attend_in_window(in, call);
   const auto [output, log_sum, cum_q, cum_k, max_q, max_k, seed, offset, mask] =
       at::_scaled_dot_product_flash_attention(in.query,
                                               in.key,
@@ -160,6 +229,7 @@ AttentionGradients backward_on_gpu(const at::Tensor& gradient,
                                    const Attended& attended,
                                    const AttentionCall& call) {
   if (widths_differ(in)) return backward_of_other_width(gradient, in, output, attended, call);
+  if (call.window > 0) return backward_in_window(gradient, in, output, attended, call);
   const auto [query, key, value] =
       at::_scaled_dot_product_flash_attention_backward(gradient,
                                                        in.query,
@@ -176,7 +246,7 @@ AttentionGradients backward_on_gpu(const at::Tensor& gradient,
                                                        attended.seed,
                                                        attended.offset,
                                                        call.scale);
-  return {query, key, value};
+  return {query, key, value, at::Tensor()};
 }
 
 /// PyTorch's deterministic backward has an fp32 gradient of the queries for each of its parts, and
@@ -226,12 +296,14 @@ AttentionGradients backward_of_kernel(const at::Tensor& gradient,
 Attended attend(const at::Tensor& query,
                 const at::Tensor& key,
                 const at::Tensor& value,
-                const AttentionCall& call) {
+                const AttentionCall& call,
+                const at::Tensor& sink) {
   const HeadsFirst in{heads_first(query, call.sequence_dim),
                       heads_first(key, call.sequence_dim),
                       heads_first(value, call.sequence_dim)};
   Attended attended = query.is_cpu() ? attend_on_cpu(in, call) : attend_on_gpu(in, call);
   attended.output = heads_third(attended.output, call.sequence_dim).contiguous();
+  if (sink.defined()) add_sink(attended, sink, call);
   return attended;
 }
 
@@ -240,13 +312,16 @@ AttentionGradients attend_backward(const at::Tensor& gradient,
                                    const at::Tensor& key,
                                    const at::Tensor& value,
                                    const Attended& attended,
-                                   const AttentionCall& call) {
+                                   const AttentionCall& call,
+                                   const at::Tensor& sink) {
   const int64_t dim = call.sequence_dim;
   const HeadsFirst in{heads_first(query, dim), heads_first(key, dim), heads_first(value, dim)};
   const at::Tensor output = heads_first(attended.output, dim), given = heads_first(gradient, dim);
   const AttentionGradients found = backward_of_kernel(given, in, output, attended, call);
-  return {
-      heads_third(found.query, dim), heads_third(found.key, dim), heads_third(found.value, dim)};
+  return {heads_third(found.query, dim),
+          heads_third(found.key, dim),
+          heads_third(found.value, dim),
+          sink.defined() ? sink_gradient(gradient, attended, sink, call) : at::Tensor()};
 }
 
 }  // namespace models

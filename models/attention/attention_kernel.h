@@ -21,6 +21,9 @@ struct AttentionCall {
   bool cudnn = false;                  ///< the kernel stands for cuDNN's, else for flash-attn's
   bool writes_score_gradient = false;  ///< cuDNN's backward: see estimator/plan/attention_choice.h
   std::optional<double> scale = {};    ///< of the scores; if not given, 1 / sqrt(width of a head)
+  /// Keys, with its own, that a query reads; 0: all of them. Only where it is causal.
+  int64_t window = 0;
+  bool computes = true;  ///< false on the virtual GPU, where a sink costs nothing
 };
 
 struct Attended {
@@ -31,12 +34,15 @@ struct Attended {
 
 struct AttentionGradients {
   at::Tensor query, key, value;
+  at::Tensor sink;  ///< undefined if there is none
 };
 
+/// `sink`, fp32 [heads], may be undefined: see sink.h.
 Attended attend(const at::Tensor& query,
                 const at::Tensor& key,
                 const at::Tensor& value,
-                const AttentionCall& call);
+                const AttentionCall& call,
+                const at::Tensor& sink = {});
 
 /// `attended` may hold the output and log-sum over more keys than `key` has. The gradients are then
 /// the part that comes from the keys in `key`.
@@ -45,6 +51,7 @@ AttentionGradients attend_backward(const at::Tensor& gradient,
                                    const at::Tensor& key,
                                    const at::Tensor& value,
                                    const Attended& attended,
-                                   const AttentionCall& call);
+                                   const AttentionCall& call,
+                                   const at::Tensor& sink = {});
 
 }  // namespace models

@@ -43,6 +43,11 @@ at::Tensor heads_first(const at::Tensor& tensor) { return tensor.permute({1, 2, 
 /// [b, heads, s, d] -> [s, b, heads, d], a view.
 at::Tensor sequence_first(const at::Tensor& tensor) { return tensor.permute({2, 0, 1, 3}); }
 
+/// As DotProductAttention of TransformerEngine hands it over.
+std::optional<at::Tensor> in_fp32(const at::Tensor& sink) {
+  return sink.defined() ? std::optional(sink.to(at::kFloat)) : std::nullopt;
+}
+
 Attended kept_attention(OutputKeeper& keeper, const std::function<Attended()>& run) {
   const OutputKeeper::Outputs outputs = keeper.keep([&] {
     const Attended attended = run();
@@ -59,12 +64,19 @@ struct FusedAttention : torch::autograd::Function<FusedAttention> {
                             const at::Tensor& query,
                             const at::Tensor& key,
                             const at::Tensor& value,
+                            const std::optional<at::Tensor>& sink,
                             const AttentionCall& call,
                             OutputKeeper* keeper) {
-    const auto run = [&] { return attend(query, key, value, call); };
+    const auto run = [&] { return attend(query, key, value, call, sink.value_or(at::Tensor())); };
     const Attended attended = keeper == nullptr ? run() : kept_attention(*keeper, run);
-    context->save_for_backward(
-        {query, key, value, attended.output, attended.log_sum, attended.seed, attended.offset});
+    context->save_for_backward({query,
+                                key,
+                                value,
+                                attended.output,
+                                attended.log_sum,
+                                attended.seed,
+                                attended.offset,
+                                sink.value_or(at::Tensor())});
     keep(context, call);
     return attended.output.flatten(2);
   }
@@ -77,24 +89,26 @@ struct FusedAttention : torch::autograd::Function<FusedAttention> {
         saved[1],
         saved[2],
         {.output = saved[3], .log_sum = saved[4], .seed = saved[5], .offset = saved[6]},
-        kept<AttentionCall>(context));
-    return {found.query, found.key, found.value, at::Tensor(), at::Tensor()};
+        kept<AttentionCall>(context),
+        saved[7]);
+    return {found.query, found.key, found.value, found.sink, at::Tensor(), at::Tensor()};
   }
 };
 
 AttentionAcrossRanks make_across_context(const ShardContext& context, const AttentionCall& call) {
   const std::shared_ptr<Communicator>& group = context.groups.context;
   if (!group) return {};
-  const auto bound = [](auto attention) -> AttentionAcrossRanks {
-    return [attention](const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-      return attention.forward(query, key, value);
-    };
-  };
   switch (context.plan.parallelism.context_comm) {
     case estimator::ContextComm::kP2p:
-      return bound(RingAttention(group, call));
+      return [ring = RingAttention(group, call)](
+                 const auto& query, const auto& key, const auto& value, const at::Tensor&) {
+        return ring.forward(query, key, value);
+      };
     case estimator::ContextComm::kAllToAll:
-      return bound(AllToAllAttention(group, call, context));
+      return [exchange = AllToAllAttention(group, call, context)](
+                 const auto& query, const auto& key, const auto& value, const auto& sink) {
+        return exchange.forward(query, key, value, sink);
+      };
     case estimator::ContextComm::kAllGather:
     case estimator::ContextComm::kHierarchical:
       break;
@@ -104,9 +118,7 @@ AttentionAcrossRanks make_across_context(const ShardContext& context, const Atte
 
 }  // namespace
 
-CoreAttention::CoreAttention(const ShardContext& context,
-                             int64_t chunk,
-                             std::shared_ptr<const WindowMask> window)
+CoreAttention::CoreAttention(const ShardContext& context, int64_t chunk, AttentionWindow window)
     : kind_(context.plan.training.attention),
       keeper_(context.keeper),
       batch_first_(context.framework().batch_first_attention),
@@ -117,29 +129,33 @@ CoreAttention::CoreAttention(const ShardContext& context,
       call_({.sequence_dim = reads_batch_first() ? 1 : 0,
              .dropout = context.plan.model.attention_dropout,
              .cudnn = kind_ == estimator::Attention::kFused,
-             .writes_score_gradient = estimator::writes_score_gradient(context.plan)}),
+             .writes_score_gradient = estimator::writes_score_gradient(context.plan),
+             .window = window.tokens,
+             .computes = context.device_computes}),
       python_(kind_ == estimator::Attention::kFused ? context.python_of_engine("FusedAttnFunc")
                                                     : nullptr),
-      window_(std::move(window)),
+      window_(std::move(window.mask)),
       across_context_(make_across_context(context, call_)) {
   if (kind_ == estimator::Attention::kUnfused) softmax_.emplace(context, chunk);
 }
 
 at::Tensor CoreAttention::forward(const at::Tensor& query,
                                   const at::Tensor& key,
-                                  const at::Tensor& value) const {
-  if (across_context_) return across_context(query, key, value);
+                                  const at::Tensor& value,
+                                  const at::Tensor& sink) const {
+  if (across_context_) return across_context(query, key, value, sink);
   if (kind_ == estimator::Attention::kUnfused) return unfused(query, key, value);
   if (window_) return in_window(query, key, value);
-  return as_python(python_, [&] { return by_kernel(query, key, value); });
+  return as_python(python_, [&] { return by_kernel(query, key, value, sink); });
 }
 
 at::Tensor CoreAttention::by_kernel(const at::Tensor& query,
                                     const at::Tensor& key,
-                                    const at::Tensor& value) const {
+                                    const at::Tensor& value,
+                                    const at::Tensor& sink) const {
   if (kind_ == estimator::Attention::kFused) {
     return FusedAttention::apply(
-        autocasted(query), autocasted(key), autocasted(value), call_, keeper_.get());
+        autocasted(query), autocasted(key), autocasted(value), in_fp32(sink), call_, keeper_.get());
   }
   return keeper_ ? kept_flash(query, key, value) : flash(query, key, value);
 }
@@ -152,14 +168,16 @@ bool CoreAttention::reads_batch_first() const {
 
 at::Tensor CoreAttention::across_context(const at::Tensor& query,
                                          const at::Tensor& key,
-                                         const at::Tensor& value) const {
+                                         const at::Tensor& value,
+                                         const at::Tensor& sink) const {
   if (!reads_batch_first()) {
-    return across_context_(query.contiguous(), key.contiguous(), value.contiguous());
+    return across_context_(query.contiguous(), key.contiguous(), value.contiguous(), sink);
   }
   const auto batch_first = [](const at::Tensor& tensor) {
     return tensor.transpose(0, 1).contiguous();
   };
-  return batch_first(across_context_(batch_first(query), batch_first(key), batch_first(value)));
+  return batch_first(
+      across_context_(batch_first(query), batch_first(key), batch_first(value), sink));
 }
 
 /// Kernels that take a mask take no heads that share keys (use_gqa_in_sdpa and repeat_kv in
@@ -214,14 +232,16 @@ at::Tensor CoreAttention::kept_flash(const at::Tensor& query,
   constexpr int64_t kWidthMultiple = 8;
   const int64_t width = query.size(3);
   const int64_t missing = estimator::round_up(width, kWidthMultiple) - width;
-  if (missing == 0) return FusedAttention::apply(query, key, value, call_, keeper_.get());
+  if (missing == 0) {
+    return FusedAttention::apply(query, key, value, std::nullopt, call_, keeper_.get());
+  }
   AttentionCall call = call_;
   call.scale = 1 / std::sqrt(static_cast<double>(width));
   const auto padded = [missing](const at::Tensor& tensor) {
     return at::constant_pad_nd(tensor, {0, missing});
   };
-  const at::Tensor wide =
-      FusedAttention::apply(padded(query), padded(key), padded(value), call, keeper_.get());
+  const at::Tensor wide = FusedAttention::apply(
+      padded(query), padded(key), padded(value), std::nullopt, call, keeper_.get());
   return wide.unflatten(-1, at::IntArrayRef{-1, width + missing}).narrow(-1, 0, width).flatten(2);
 }
 
@@ -258,12 +278,14 @@ at::Tensor run_core_attention(const ShardContext& context,
                               // The caller gives its references away:
                               // NOLINTNEXTLINE(performance-unnecessary-value-param)
                               variable_list query_key_value,
-                              bool copies_views) {
+                              bool copies_views,
+                              const at::Tensor& sink) {
   Observer& observer = context.observer;
-  const auto attend = [core, &observer, copies_views](const variable_list& inputs) {
+  const auto attend = [core, &observer, copies_views, sink](const variable_list& inputs) {
     ModuleScope scope(observer, "core_attention");
-    if (!copies_views) return core->forward(inputs[0], inputs[1], inputs[2]);
-    return core->forward(inputs[0].contiguous(), inputs[1].contiguous(), inputs[2].contiguous());
+    if (!copies_views) return core->forward(inputs[0], inputs[1], inputs[2], sink);
+    return core->forward(
+        inputs[0].contiguous(), inputs[1].contiguous(), inputs[2].contiguous(), sink);
   };
   const bool recompute =
       estimator::recomputes(context.plan, estimator::RecomputeModule::kCoreAttention);

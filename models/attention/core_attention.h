@@ -20,27 +20,41 @@
 namespace models {
 
 /// Attention of this rank's rows over the keys of all ranks that have rows of the same sequence.
-using AttentionAcrossRanks =
-    std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
+/// The last one is the sink, if there is one.
+using AttentionAcrossRanks = std::function<at::Tensor(
+    const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
+
+/// Where layers attend to some tokens before their own alone: a mask, or a number that the kernel
+/// takes.
+struct AttentionWindow {
+  std::shared_ptr<const WindowMask> mask = nullptr;
+  int64_t tokens = 0;
+};
 
 class CoreAttention {
  public:
-  /// With `window` each call reads the mask of the forward that is running.
+  /// With a mask each call reads that of the forward that is running.
   explicit CoreAttention(const ShardContext& context,
                          int64_t chunk = 0,
-                         std::shared_ptr<const WindowMask> window = nullptr);
+                         AttentionWindow window = {});
 
   /// query [s, b, heads, d], key [s, b, groups, d], value [s, b, groups, e] -> [s, b, heads * e].
-  at::Tensor forward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) const;
+  /// `sink` [heads] is undefined if there is none.
+  at::Tensor forward(const at::Tensor& query,
+                     const at::Tensor& key,
+                     const at::Tensor& value,
+                     const at::Tensor& sink = {}) const;
 
  private:
   bool reads_batch_first() const;
   at::Tensor by_kernel(const at::Tensor& query,
                        const at::Tensor& key,
-                       const at::Tensor& value) const;
+                       const at::Tensor& value,
+                       const at::Tensor& sink) const;
   at::Tensor across_context(const at::Tensor& query,
                             const at::Tensor& key,
-                            const at::Tensor& value) const;
+                            const at::Tensor& value,
+                            const at::Tensor& sink) const;
   at::Tensor in_window(const at::Tensor& query,
                        const at::Tensor& key,
                        const at::Tensor& value) const;
@@ -63,7 +77,7 @@ class CoreAttention {
   bool transformer_engine_;
   AttentionCall call_;
   const char* python_;                        ///< for host_work.h
-  std::shared_ptr<const WindowMask> window_;  ///< null for attention to the whole sequence
+  std::shared_ptr<const WindowMask> window_;  ///< null where no mask is read
   AttentionAcrossRanks across_context_;       ///< null if one rank has the whole sequence
   std::optional<CausalSoftmax> softmax_;      ///< unfused only
 };
@@ -74,6 +88,7 @@ class CoreAttention {
 at::Tensor run_core_attention(const ShardContext& context,
                               const std::shared_ptr<const CoreAttention>& core,
                               torch::autograd::variable_list query_key_value,
-                              bool copies_views = false);
+                              bool copies_views = false,
+                              const at::Tensor& sink = {});
 
 }  // namespace models

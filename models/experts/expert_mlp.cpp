@@ -35,15 +35,33 @@ GroupedLinearSpec spec_of(const ShardContext& context,
                          .inputs = model.hidden_size,
                          .outputs = model.moe_ffn_hidden_size * blocks,
                          .sharded_dim = 0,
-                         .output_blocks = blocks};
+                         .output_blocks = blocks,
+                         .bias = model.has_mlp_bias()};
   if (first) return spec;
   spec.inputs = model.moe_ffn_hidden_size;
   spec.outputs = model.hidden_size;
   spec.sharded_dim = 1;
   spec.output_blocks = 1;
+  spec.caller_adds_bias = spec.bias;
   spec.input_is_computed_again =
       estimator::recomputes(context.plan, estimator::RecomputeModule::kExpertActivation);
   return spec;
+}
+
+/// Each expert's bias times the weights of its rows (_apply_bias of TEGroupedMLP in
+/// megatron/core/transformer/moe/experts.py).
+at::Tensor with_biases(const at::Tensor& rows,
+                       const std::vector<at::Tensor>& biases,
+                       const std::vector<int64_t>& rows_of,
+                       const at::Tensor& weights) {
+  if (biases.empty()) return rows;
+  const auto of_experts = rows.split_with_sizes(rows_of);
+  const auto weights_of = weights.split_with_sizes(rows_of);
+  std::vector<at::Tensor> sums;
+  for (std::size_t expert = 0; expert < biases.size(); ++expert) {
+    sums.push_back(of_experts[expert] + biases[expert] * weights_of[expert]);
+  }
+  return at::cat(sums).to(rows.scalar_type());
 }
 
 /// One after another in SequentialMLP (megatron/core/transformer/moe/experts.py).
@@ -96,7 +114,7 @@ at::Tensor ExpertMlp::run_together(const Layers& layers,
   const ModuleScope second(observer, "linear_fc2");
   at::Tensor output = layers.second.forward(hidden, layers.rows_of);
   if (discards) discarded.discard(output);
-  return output;
+  return with_biases(output, layers.second.biases(), layers.rows_of, weights);
 }
 
 at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
+
 #include "models/experts/grouped_linear_call.h"
 #include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
@@ -24,10 +26,11 @@ namespace {
 void multiply_into(const GroupedLinearCall& call,
                    at::Tensor out,
                    const at::Tensor& left,
-                   const at::Tensor& right) {
-  if (!call.issued_together) return call.products.multiply_into(out, left, right);
+                   const at::Tensor& right,
+                   const std::optional<at::Tensor>& bias = std::nullopt) {
+  if (!call.issued_together) return call.products.multiply_into(out, left, right, bias);
   KernelScope kernel("te::grouped_mm");
-  call.products.multiply_into(out, left, right);
+  call.products.multiply_into(out, left, right, bias);
   kernel.moves({left, right}, out);
 }
 
@@ -67,15 +70,18 @@ at::Tensor weight_gradient_of(const GroupedLinearCall& call,
 struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
-                            at::TensorList weights,
+                            at::TensorList parameters,
                             const KeptGroupedCall& kept_call) {
     keep(context, kept_call);
     context->save_for_backward({input});
     const GroupedLinearCall& call = *kept_call.call;
     if (call.issued_together) use_workspaces(call, input.device());
-    at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
+    const std::size_t experts = call.weights.size();
+    at::Tensor output = at::empty({input.size(0), parameters[0].size(0)}, input.options());
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
-      multiply_into(call, rows(output), rows(input), weights[expert].t());
+      const auto bias =
+          call.biases.empty() ? std::nullopt : std::optional(parameters[experts + expert]);
+      multiply_into(call, rows(output), rows(input), parameters[expert].t(), bias);
     });
     return output;
   }
@@ -94,6 +100,8 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
       results.push_back(weight_gradient_of(call, expert, rows(gradient), rows(input)));
     });
+    const variable_list of_biases = bias_gradients(kept_call, gradient);
+    results.insert(results.end(), of_biases.begin(), of_biases.end());
     results.emplace_back();  // of the call
     return results;
   }
@@ -107,6 +115,16 @@ const char* python_of(const ShardContext& context) {
 
 }  // namespace
 
+std::vector<at::Tensor> bias_gradients(const KeptGroupedCall& kept_call,
+                                       const at::Tensor& gradient) {
+  std::vector<at::Tensor> gradients;
+  if (kept_call.call->biases.empty()) return gradients;
+  for_each_expert(kept_call.rows_of, [&](std::size_t, const auto& rows) {
+    gradients.push_back(kept_call.call->products.bias_gradient(rows(gradient)));
+  });
+  return gradients;
+}
+
 void use_workspaces(const GroupedLinearCall& call, const at::Device& device) {
   if (call.issued_together) {
     call.buffers->use_grouped_product_workspaces(*call.plan, device);
@@ -119,7 +137,7 @@ GroupedLinear::GroupedLinear(ShardContext& context,
                              ParameterStore& store,
                              const GroupedLinearSpec& spec) {
   const estimator::TrainingConfig& training = context.plan.training;
-  std::vector<Parameter*> weights;
+  std::vector<Parameter*> weights, biases;
   for (int64_t expert = 0; expert < spec.experts; ++expert) {
     const int64_t number = spec.first_expert + expert;
     weights.push_back(
@@ -131,10 +149,18 @@ GroupedLinear::GroupedLinear(ShardContext& context,
     if (estimator::keeps_weights_quantized(training)) {
       hold_quantized(*weights.back(), {context.plan, context.device_computes}, context.observer);
     }
+    if (!spec.bias) continue;
+    Parameter& bias =
+        store.add({.name = fmt::format("{}.{}.{}.bias", spec.name, number, spec.layer),
+                   .full_shape = {spec.outputs},
+                   .initial_value = InitialValue::kZeros,
+                   .expert = true});
+    spec.caller_adds_bias ? left_to_caller_.push_back(&bias) : biases.push_back(&bias);
   }
   call_ = std::make_shared<const GroupedLinearCall>(GroupedLinearCall{
       .store = &store,
       .weights = std::move(weights),
+      .biases = std::move(biases),
       .fused_gradient = context.fused_weight_gradient(),
       .transformer_engine = context.transformer_engine(),
       .issued_together = context.transformer_engine() && training.moe_grouped_gemm,
@@ -147,14 +173,22 @@ GroupedLinear::GroupedLinear(ShardContext& context,
 
 at::Tensor GroupedLinear::forward(const at::Tensor& input,
                                   const std::vector<int64_t>& rows_of) const {
-  std::vector<at::Tensor> weights;
-  for (const Parameter* weight : call_->weights) weights.push_back(weight->value);
+  std::vector<at::Tensor> parameters;
+  for (const auto* all : {&call_->weights, &call_->biases}) {
+    for (const Parameter* parameter : *all) parameters.push_back(parameter->value);
+  }
   const KeptGroupedCall kept_call{.call = call_, .rows_of = rows_of};
   return as_python(call_->python, [&] {
     return call_->quantized
-               ? quantized_grouped_linear(input, weights, kept_call)
-               : GroupedLinearFunction::apply(input, at::TensorList(weights), kept_call);
+               ? quantized_grouped_linear(input, parameters, kept_call)
+               : GroupedLinearFunction::apply(input, at::TensorList(parameters), kept_call);
   });
+}
+
+std::vector<at::Tensor> GroupedLinear::biases() const {
+  std::vector<at::Tensor> values;
+  for (const Parameter* bias : left_to_caller_) values.push_back(bias->value);
+  return values;
 }
 
 }  // namespace models

@@ -24,6 +24,8 @@ struct GroupedLinearSpec {
   int64_t outputs = 0;
   int64_t sharded_dim = 0;  ///< dim along which a weight [outputs, inputs] is split
   int64_t output_blocks = 1;
+  bool bias = false;
+  bool caller_adds_bias = false;  ///< see GroupedLinear::biases()
   /// The input is discarded after the product, and computed again in the backward pass.
   bool input_is_computed_again = false;
 };
@@ -36,9 +38,12 @@ class GroupedLinear {
   /// [rows, inputs] -> [rows, outputs], or this rank's part of inputs or outputs. `rows_of` has the
   /// number of rows of each expert.
   at::Tensor forward(const at::Tensor& input, const std::vector<int64_t>& rows_of) const;
+  /// Of each expert, [outputs]: those that the caller adds, or none.
+  std::vector<at::Tensor> biases() const;
 
  private:
   std::shared_ptr<const GroupedLinearCall> call_;
+  std::vector<const Parameter*> left_to_caller_;
 };
 
 }  // namespace models

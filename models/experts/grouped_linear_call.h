@@ -19,6 +19,7 @@ struct QuantizedExperts;
 struct GroupedLinearCall {
   ParameterStore* store;
   std::vector<Parameter*> weights;
+  std::vector<Parameter*> biases;  ///< that the products add; empty: none
   bool fused_gradient;
   bool transformer_engine;
   bool issued_together;  ///< the products of all experts, by TransformerEngine
@@ -46,6 +47,10 @@ void for_each_expert(const std::vector<int64_t>& rows_of, const Visit& visit) {
   }
 }
 
+/// The gradient of each expert's bias, which the products of the weight's gradient make, too.
+std::vector<at::Tensor> bias_gradients(const KeptGroupedCall& kept_call,
+                                       const at::Tensor& gradient);
+
 /// Those of TransformerEngine's products.
 void use_workspaces(const GroupedLinearCall& call, const at::Device& device);
 
@@ -55,9 +60,10 @@ std::shared_ptr<QuantizedExperts> make_quantized_experts(const ShardContext& con
 
 /// The layer in 8 or 4 bits, as TransformerEngine's GroupedLinear runs it, or its Linear for one
 /// expert: each expert's rows, weight and output gradients are quantized by themselves. `input`
-/// [rows, inputs], `weights` as autograd sees them; returns [rows, outputs].
+/// [rows, inputs], `parameters` are weights and biases as autograd sees them; returns [rows,
+/// outputs].
 at::Tensor quantized_grouped_linear(const at::Tensor& input,
-                                    const std::vector<at::Tensor>& weights,
+                                    const std::vector<at::Tensor>& parameters,
                                     const KeptGroupedCall& kept_call);
 
 }  // namespace models

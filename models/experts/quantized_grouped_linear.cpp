@@ -76,7 +76,7 @@ std::vector<Quantized> weights_of(const GroupedLinearCall& call) {
 struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunction> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
-                            at::TensorList weights,
+                            at::TensorList parameters,
                             const KeptGroupedCall& kept_call) {
     keep(context, kept_call);
     const GroupedLinearCall& call = *kept_call.call;
@@ -86,11 +86,14 @@ struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunc
     const std::vector<Quantized> inputs =
         quantize(kept_call, input, QuantizedRole::kInput, {.columns = !experts.keeps_input});
     const std::vector<Quantized> quantized = weights_of(call);
-    at::Tensor output = at::empty({input.size(0), weights[0].size(0)}, input.options());
+    at::Tensor output = at::empty({input.size(0), parameters[0].size(0)}, input.options());
     const Operands right = products.ready(operands(quantized, &Quantized::along_rows));
     const Operands left = products.ready(operands(inputs, &Quantized::along_rows));
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
       multiply(call, rows(output), left[expert], right[expert].transposed());
+      if (products.computes() && !call.biases.empty()) {
+        rows(output).add_(parameters[call.weights.size() + expert]);  // in the product
+      }
     });
     context->save_for_backward(experts.keeps_input ? variable_list{input}
                                                    : kept_tensors(inputs, products));
@@ -100,12 +103,15 @@ struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunc
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const KeptGroupedCall& kept_call = kept<KeptGroupedCall>(context);
     const at::Tensor gradient = gradients[0].contiguous();
+    // The kernel that quantizes sums, too (bgrad_quantize).
+    const variable_list of_biases = bias_gradients(kept_call, gradient);
     const std::vector<Quantized> quantized =
         quantize(kept_call, gradient, QuantizedRole::kGradient, QuantizedUse());
     variable_list results{input_gradient(kept_call, gradient, quantized)};
     const variable_list of_weights =
         weight_gradients(kept_call, quantized, context->get_saved_variables(), gradient.options());
     results.insert(results.end(), of_weights.begin(), of_weights.end());
+    results.insert(results.end(), of_biases.begin(), of_biases.end());
     results.emplace_back();  // of the call
     return results;
   }
@@ -208,9 +214,9 @@ std::shared_ptr<QuantizedExperts> make_quantized_experts(const ShardContext& con
 }
 
 at::Tensor quantized_grouped_linear(const at::Tensor& input,
-                                    const std::vector<at::Tensor>& weights,
+                                    const std::vector<at::Tensor>& parameters,
                                     const KeptGroupedCall& kept_call) {
-  return QuantizedGroupedFunction::apply(input, at::TensorList(weights), kept_call);
+  return QuantizedGroupedFunction::apply(input, at::TensorList(parameters), kept_call);
 }
 
 }  // namespace models

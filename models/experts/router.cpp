@@ -45,12 +45,14 @@ struct RouterProduct : torch::autograd::Function<RouterProduct> {
   static at::Tensor forward(torch::autograd::AutogradContext* context,
                             const at::Tensor& tokens,
                             const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias,
                             const Products& products,
                             at::ScalarType type) {
     context->save_for_backward({tokens, weight});
     keep(context, products);
+    if (bias) context->saved_data["type of bias"] = bias->scalar_type();
     return product(
-        tokens, weight.t(), [&] { return products.linear(tokens, weight, /*bias=*/{}).to(type); });
+        tokens, weight.t(), [&] { return products.linear(tokens, weight, bias).to(type); });
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -67,8 +69,18 @@ struct RouterProduct : torch::autograd::Function<RouterProduct> {
         gradients[0].t(), inputs, [&] { return weight_gradient(products, gradients[0], inputs); });
     return {of_tokens.to(tokens.scalar_type()),
             of_weight.to(weight.scalar_type()),
+            of_bias(context, gradients[0]),
             at::Tensor(),
             at::Tensor()};
+  }
+
+ private:
+  static at::Tensor of_bias(const torch::autograd::AutogradContext* context,
+                            const at::Tensor& gradient) {
+    const auto& kept_data = context->saved_data;
+    const auto type = kept_data.find("type of bias");
+    if (type == kept_data.end()) return {};
+    return gradient.sum(0).to(type->second.toScalarType());
   }
 };
 
@@ -109,7 +121,13 @@ Router::Router(ShardContext& context, ParameterStore& store, const std::string& 
       weight_(
           store.add({.name = name + ".weight",
                      .full_shape = {context.plan.model.num_experts, context.plan.model.hidden_size},
-                     .sequence_partial = context.sequence_parallel()})) {}
+                     .sequence_partial = context.sequence_parallel()})) {
+  if (!context.plan.model.has_mlp_bias()) return;
+  bias_ = &store.add({.name = name + ".bias",
+                      .full_shape = {context.plan.model.num_experts},
+                      .initial_value = InitialValue::kZeros,
+                      .sequence_partial = context.sequence_parallel()});
+}
 
 /// group_limited_topk in megatron/core/transformer/moe/moe_utils.py: the groups of highest scores.
 at::Tensor Router::within_groups(const at::Tensor& scores) const {
@@ -201,9 +219,12 @@ RouterOutput Router::fill_to_capacity(RouterOutput output) const {
 at::Tensor Router::logits_of(const at::Tensor& tokens) const {
   const bool is_fp32 = context_.plan.training.moe_router_dtype == estimator::RouterDtype::kFp32;
   const at::ScalarType type = is_fp32 ? at::kFloat : tokens.scalar_type();
-  return context_.transformer_engine()
-             ? RouterProduct::apply(tokens, weight_.value, context_.products(), type)
-             : at::linear(tokens.to(type), weight_.value.to(type));
+  const auto bias = bias_ ? std::optional(bias_->value) : std::nullopt;
+  if (context_.transformer_engine()) {
+    return RouterProduct::apply(tokens, weight_.value, bias, context_.products(), type);
+  }
+  return at::linear(
+      tokens.to(type), weight_.value.to(type), bias ? std::optional(bias->to(type)) : bias);
 }
 
 /// sinkhorn() in moe_utils.py, of which one round is run: a real run goes on until the shares of

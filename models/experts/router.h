@@ -47,6 +47,7 @@ class Router {
 
   ShardContext& context_;
   const Parameter& weight_;
+  const Parameter* bias_ = nullptr;  ///< null: none
 };
 
 }  // namespace models

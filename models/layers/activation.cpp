@@ -1,12 +1,16 @@
 #include "models/layers/activation.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 
 #include <cmath>
 #include <numbers>
+#include <optional>
+#include <vector>
 
 #include "models/layers/gated_activation.h"
 
@@ -15,6 +19,7 @@ namespace models {
 using estimator::Activation;
 
 at::Tensor activate_gate(const at::Tensor& gate, Activation activation) {
+  if (activation == Activation::kQuickGeglu) return gate * at::sigmoid(kQuickGeluFactor * gate);
   return activation == Activation::kSwiglu ? at::silu(gate) : at::gelu(gate, "tanh");
 }
 
@@ -26,6 +31,21 @@ at::Tensor gelu_of_operators(const at::Tensor& input) {
   const at::Tensor half = 0.5 * input;
   const at::Tensor inner = std::sqrt(2.0 / std::numbers::pi) * (input + 0.044715 * input.pow(3.0));
   return half * (1.0 + inner.tanh());
+}
+
+/// Both halves of a gated MLP's input, cut at the model's value; the second one also from below.
+std::vector<at::Tensor> halves_of(const at::Tensor& input, const estimator::ModelConfig& model) {
+  std::vector<at::Tensor> halves = input.chunk(2, -1);
+  const double most = model.activation_func_clamp_value;
+  if (most == 0) return halves;
+  return {halves[0].clamp(std::nullopt, most), halves[1].clamp(-most, most)};
+}
+
+/// Those that are fused with the weights of experts.
+bool fuses_weights(const ShardContext& context) {
+  const Activation activation = context.plan.model.activation;
+  return context.fused_activation() &&
+         (activation == Activation::kSwiglu || activation == Activation::kQuickGeglu);
 }
 
 }  // namespace
@@ -44,10 +64,12 @@ at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
                             {.activation = activation, .buffers = context.buffers});
   }
   if (activation == Activation::kSquaredRelu) return at::relu(input).square();
-  const auto halves = input.chunk(2, -1);
+  const std::vector<at::Tensor> halves = halves_of(input, context.plan.model);
   const at::Tensor gate = activate_gate(halves[0], activation);
-  // glu() in megatron/core/transformer/mlp.py adds an offset, which is 0.
-  return context.framework().fused_gated_activation ? gate * (halves[1] + 0.0) : gate * halves[1];
+  // glu() in megatron/core/transformer/mlp.py adds an offset that is 0, too.
+  const double offset = context.plan.model.glu_linear_offset;
+  const bool adds = context.framework().fused_gated_activation || offset != 0;
+  return adds ? gate * (halves[1] + offset) : gate * halves[1];
 }
 
 /// Megatron-LM's linear layers leave their bias to the activation, also where it is not fused.
@@ -73,9 +95,15 @@ at::Tensor activate_biased(const at::Tensor& input,
 at::Tensor activate_weighted(const at::Tensor& input,
                              const at::Tensor& weights,
                              const ShardContext& context) {
-  const bool fused =
-      context.fused_activation() && context.plan.model.activation == Activation::kSwiglu;
-  if (fused) return fused_weighted_swiglu(input, weights, context.buffers);
+  const estimator::ModelConfig& model = context.plan.model;
+  if (fuses_weights(context)) {
+    const bool cuts = model.activation_func_clamp_value > 0;
+    return fused_weighted_activation(cuts ? at::cat(halves_of(input, model), -1) : input,
+                                     weights,
+                                     {.activation = model.activation,
+                                      .linear_offset = model.glu_linear_offset,
+                                      .buffers = context.buffers});
+  }
   const at::Tensor activated = activate(input, context);
   return (activated * weights).to(activated.scalar_type());
 }

@@ -20,12 +20,16 @@ at::Tensor activate_biased(const at::Tensor& input,
                            const at::Tensor& bias,
                            const ShardContext& context);
 
-/// The function that a gated activation (SwiGLU, GeGLU) applies to its gate.
+/// QuickGELU is x sigmoid(1.702 x).
+inline constexpr double kQuickGeluFactor = 1.702;
+
+/// The function that a gated activation (SwiGLU, GeGLU, QuickGeGLU) applies to its gate.
 at::Tensor activate_gate(const at::Tensor& gate, estimator::Activation activation);
 
 /// activate(), with each row of the result [rows, f] multiplied by its weight [rows, 1]: the hidden
 /// values of an expert, with the weight that the router gives to the token. If it is gated and
-/// fused, it keeps only its input and the weights, as Megatron-LM's weighted_bias_swiglu_impl.
+/// fused, it keeps only its input and the weights, as Megatron-LM's weighted_bias_swiglu_impl; of
+/// gpt-oss both what is cut and what it is cut to (weighted_bias_quick_geglu_impl).
 at::Tensor activate_weighted(const at::Tensor& input,
                              const at::Tensor& weights,
                              const ShardContext& context);

@@ -7,6 +7,7 @@
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
 #include <c10/core/GradMode.h>
@@ -108,65 +109,102 @@ struct Fused : torch::autograd::Function<Fused> {
   }
 };
 
-struct FusedWeightedSwiglu : torch::autograd::Function<FusedWeightedSwiglu> {
+bool is_quick(const WeightedActivation& call) { return call.activation == Activation::kQuickGeglu; }
+
+/// The function of the gate, and what its gradient is given the result's, each written into `out`.
+void gate_into(at::Tensor& out, const at::Tensor& gate, const WeightedActivation& call) {
+  is_quick(call) ? out.copy_(activate_gate(gate, call.activation)) : at::silu_out(out, gate);
+}
+void gate_gradient_into(at::Tensor& out, const at::Tensor& gate, const WeightedActivation& call) {
+  if (!is_quick(call)) {
+    at::silu_backward_out(out, out, gate);
+    return;
+  }
+  const at::Tensor share = at::sigmoid(kQuickGeluFactor * gate);
+  out.mul_(share * (1 + kQuickGeluFactor * gate * (1 - share)));
+}
+
+at::Tensor shifted(const at::Tensor& up, const WeightedActivation& call) {
+  return call.linear_offset == 0 ? up : up + call.linear_offset;
+}
+
+struct KernelNames {
+  const char* forward;
+  const char* backward;
+  const char* backward_of_weights;
+};
+KernelNames kernels_of(const WeightedActivation& call) {
+  if (is_quick(call)) {
+    return {"megatron::weighted_quick_geglu",
+            "megatron::weighted_quick_geglu_backward",
+            "megatron::weighted_quick_geglu_weights_backward"};
+  }
+  return {"megatron::weighted_swiglu",
+          "megatron::weighted_swiglu_backward",
+          "megatron::weighted_swiglu_weights_backward"};
+}
+
+struct FusedWeighted : torch::autograd::Function<FusedWeighted> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
                             const at::Tensor& weights,
-                            const std::shared_ptr<FrameworkBuffers>& buffers) {
+                            const WeightedActivation& call) {
     context->save_for_backward({input, weights});
-    keep(context, buffers);
-    return as_kernel("megatron::weighted_swiglu", {input, weights}, [&] {
+    keep(context, call);
+    return as_kernel(kernels_of(call).forward, {input, weights}, [&] {
       const Halves in(input);
-      return at::silu(in.gate).mul_(in.up).mul_(weights);
+      return activate_gate(in.gate, call.activation).mul_(shifted(in.up, call)).mul_(weights);
     });
   }
 
   /// The sums of the rows, by a kernel of their own; `scratch` is like the input.
   static at::Tensor gradient_of_weights(const variable_list& saved,
+                                        const WeightedActivation& call,
                                         const at::Tensor& output_gradient,
                                         const at::Tensor& scratch) {
     const at::Tensor &input = saved[0], &weights = saved[1];
-    return as_kernel("megatron::weighted_swiglu_weights_backward", {output_gradient, input}, [&] {
+    return as_kernel(kernels_of(call).backward_of_weights, {output_gradient, input}, [&] {
       const Halves in(input);
       Halves out(scratch);
-      at::silu_out(out.up, in.gate);
-      at::mul_out(out.gate, out.up, in.up);
+      gate_into(out.up, in.gate, call);
+      at::mul_out(out.gate, out.up, shifted(in.up, call));
       return out.gate.mul_(output_gradient).sum(-1, /*keepdim=*/true).to(weights.scalar_type());
     });
   }
 
   static void write_gradient_of_input(const variable_list& saved,
+                                      const WeightedActivation& call,
                                       const at::Tensor& output_gradient,
                                       const at::Tensor& input_gradient) {
     const at::Tensor &input = saved[0], &weights = saved[1];
-    KernelScope kernel("megatron::weighted_swiglu_backward");
+    KernelScope kernel(kernels_of(call).backward);
     const Halves in(input);
     Halves out(input_gradient);
-    at::silu_out(out.up, in.gate).mul_(output_gradient).mul_(weights);
-    at::mul_out(out.gate, output_gradient, in.up).mul_(weights);
-    at::silu_backward_out(out.gate, out.gate, in.gate);
+    gate_into(out.up, in.gate, call);
+    out.up.mul_(output_gradient).mul_(weights);
+    at::mul_out(out.gate, output_gradient, shifted(in.up, call)).mul_(weights);
+    gate_gradient_into(out.gate, in.gate, call);
     kernel.moves({output_gradient, input, weights}, input_gradient);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto& call = kept<WeightedActivation>(context);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor input_gradient = at::empty_like(saved[0]);
-    const at::Tensor of_weights = gradient_of_weights(saved, gradients[0], input_gradient);
-    write_gradient_of_input(saved, gradients[0], input_gradient);
-    tune(kept<std::shared_ptr<FrameworkBuffers>>(context),
-         "weighted activation, backward",
-         input_gradient);
+    const at::Tensor of_weights = gradient_of_weights(saved, call, gradients[0], input_gradient);
+    write_gradient_of_input(saved, call, gradients[0], input_gradient);
+    tune(call.buffers, "weighted activation, backward", input_gradient);
     return {input_gradient, of_weights, at::Tensor()};
   }
 };
 
 }  // namespace
 
-at::Tensor fused_weighted_swiglu(const at::Tensor& input,
-                                 const at::Tensor& weights,
-                                 const std::shared_ptr<FrameworkBuffers>& buffers) {
-  at::Tensor output = FusedWeightedSwiglu::apply(input, weights, buffers);
-  tune(buffers, "weighted activation", output);
+at::Tensor fused_weighted_activation(const at::Tensor& input,
+                                     const at::Tensor& weights,
+                                     const WeightedActivation& call) {
+  at::Tensor output = FusedWeighted::apply(input, weights, call);
+  tune(call.buffers, "weighted activation", output);
   return output;
 }
 

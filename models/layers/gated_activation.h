@@ -24,10 +24,16 @@ at::Tensor fused_activation(const at::Tensor& input,
                             const std::optional<at::Tensor>& bias,
                             const FusedActivation& call);
 
-/// SwiGLU, with each row multiplied by its weight: [rows, 2 f], [rows, 1] -> [rows, f]. It keeps
-/// its input and the weights. `buffers` is null if the function is not compiled.
-at::Tensor fused_weighted_swiglu(const at::Tensor& input,
-                                 const at::Tensor& weights,
-                                 const std::shared_ptr<FrameworkBuffers>& buffers = nullptr);
+struct WeightedActivation {
+  estimator::Activation activation = estimator::Activation::kSwiglu;
+  double linear_offset = 0;                             ///< of quick_geglu
+  std::shared_ptr<FrameworkBuffers> buffers = nullptr;  ///< null if the function is not compiled
+};
+
+/// A gated activation, with each row multiplied by its weight: [rows, 2 f], [rows, 1] -> [rows, f].
+/// It keeps its input and the weights.
+at::Tensor fused_weighted_activation(const at::Tensor& input,
+                                     const at::Tensor& weights,
+                                     const WeightedActivation& call = {});
 
 }  // namespace models

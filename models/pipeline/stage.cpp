@@ -42,9 +42,17 @@ std::shared_ptr<const RotaryEmbedding> make_rotary(const ShardContext& context, 
 }
 
 void make_window(const ShardContext& context, SharedParts& shared) {
-  if (!estimator::makes_window_mask(context.plan)) return;
-  shared.window = std::make_shared<WindowMask>(context);
-  shared.core_in_window = std::make_shared<const CoreAttention>(context, 0, shared.window);
+  const estimator::Plan& plan = context.plan;
+  AttentionWindow window;
+  if (estimator::makes_window_mask(plan)) {
+    shared.window = std::make_shared<WindowMask>(context);
+    window.mask = shared.window;
+  } else if (plan.exceeds_window()) {
+    window.tokens = plan.model.sliding_window;
+  } else {
+    return;
+  }
+  shared.core_in_window = std::make_shared<const CoreAttention>(context, 0, window);
 }
 
 /// `tokens` of each expert on all ranks.

@@ -24,8 +24,8 @@ namespace models {
 /// Objects that the layers of all chunks share, or in some frameworks those of one chunk.
 struct SharedParts {
   std::shared_ptr<const CoreAttention> core;
-  std::shared_ptr<const CoreAttention> core_in_window;      ///< null where no layer reads a mask
-  std::shared_ptr<WindowMask> window;                       ///< its mask
+  std::shared_ptr<const CoreAttention> core_in_window;      ///< null where no layer has a window
+  std::shared_ptr<WindowMask> window;                       ///< its mask, if it reads one
   std::shared_ptr<const RotaryEmbedding> rotary;            ///< null without rotary positions
   std::shared_ptr<const RotaryEmbedding> rotary_in_window;  ///< null if it is the same
   std::shared_ptr<const TokenDispatcher> dispatcher;        ///< null without Megatron-LM's experts

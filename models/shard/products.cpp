@@ -70,10 +70,10 @@ void Products::multiply_into(at::Tensor& out,
                              const at::Tensor& left,
                              const at::Tensor& right,
                              const std::optional<at::Tensor>& bias) const {
-  if (bias) {
-    at::addmm_out(out, *bias, left, right);
-  } else if (makes_outputs_alone()) {
+  if (makes_outputs_alone()) {
     watched_operator("aten::mm", "out", {left, right, out}, [&] { return out; });
+  } else if (bias) {
+    at::addmm_out(out, *bias, left, right);
   } else {
     at::mm_out(out, left, right);
   }

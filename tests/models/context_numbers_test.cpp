@@ -11,16 +11,12 @@ namespace {
 
 using estimator::Json;
 
-/// In fp32, which a GPU's kernel would refuse, for the sake of exact numbers.
-estimator::Plan exact_plan(const Json& changes, const Json& parallelism, const char* attention) {
+estimator::Plan plan_over(const Json& changes, const Json& parallelism, const char* attention) {
   Json all = changes;
   all["parallelism"] = parallelism;
   all["cluster"]["gpus_per_node"] = parallelism.value("context", 1);
-  all["training"]["dtype"] = "bf16";
   all["training"]["attention"] = attention;
-  estimator::Plan plan = small_plan(all);
-  plan.training.dtype = estimator::Dtype::kFp32;
-  return plan;
+  return exact_plan(all);
 }
 
 /// Every context rank of `plan` in a thread: the mean loss, and the gradients of each rank.
@@ -74,27 +70,43 @@ INSTANTIATE_TEST_SUITE_P(
         Context{"AllToAllOfFourFused", {{"context", 4}, {"context_comm", "a2a"}}, "fused", true}),
     [](const auto& instance) { return instance.param.name; });
 
+void expect_on_all_ranks(const std::vector<Iteration>& ranks, const Iteration& expected) {
+  for (const Iteration& actual : ranks) {
+    EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
+    ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
+    for (const auto& [name, gradient] : expected.gradients) {
+      EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), 2e-5) << name;
+    }
+  }
+}
+
 TEST_P(ContextNumbers, AreThoseOfOneRank) {
   const Context& context = GetParam();
   for (const Json& family : {Json::object(), llama_changes()}) {
     if (context.only_gpt && !family.empty()) continue;
-    const Iteration expected = run_iteration(small_plan(family));
-    for (const Iteration& actual :
-         run_ranks(exact_plan(family, context.parallelism, context.attention))) {
-      EXPECT_NEAR(actual.loss, expected.loss, 1e-5);
-      ASSERT_EQ(actual.gradients.size(), expected.gradients.size());
-      for (const auto& [name, gradient] : expected.gradients) {
-        EXPECT_LT(relative_difference(actual.gradients.at(name), gradient), 2e-5) << name;
-      }
-    }
+    expect_on_all_ranks(run_ranks(plan_over(family, context.parallelism, context.attention)),
+                        run_iteration(small_plan(family)));
   }
+}
+
+// Each rank has the sinks of its heads, whose gradients all ranks gather.
+TEST(ContextNumbers, OfWindowsAndSinksAreThoseOfOneRank) {
+  Json family = gpt_oss_changes();
+  for (const char* key :
+       {"num_experts", "moe_ffn_hidden_size", "activation_func_clamp_value", "glu_linear_offset"}) {
+    family["model"].erase(key);
+  }
+  family["model"]["activation"] = "swiglu";
+  const Json parallelism = {{"context", 2}, {"context_comm", "a2a"}};
+  expect_on_all_ranks(run_ranks(plan_over(family, parallelism, "fused")),
+                      run_iteration(exact_plan(family)));
 }
 
 TEST_P(ContextNumbers, AreTheSameWhenTheyAreComputedTwice) {
   const Context& context = GetParam();
   Json selective = {{"training", {{"recompute", "selective"}}}};
-  const auto recomputed = run_ranks(exact_plan(selective, context.parallelism, context.attention));
-  const auto kept = run_ranks(exact_plan({}, context.parallelism, context.attention));
+  const auto recomputed = run_ranks(plan_over(selective, context.parallelism, context.attention));
+  const auto kept = run_ranks(plan_over({}, context.parallelism, context.attention));
   for (std::size_t rank = 0; rank < kept.size(); ++rank) {
     for (const auto& [name, gradient] : kept[rank].gradients) {
       EXPECT_LT(relative_difference(recomputed[rank].gradients.at(name), gradient), 2e-5) << name;

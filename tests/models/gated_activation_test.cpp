@@ -3,6 +3,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -12,20 +13,31 @@ namespace {
 
 using estimator::Activation;
 
-TEST(WeightedSwiglu, IsSwigluTimesTheWeightsForwardAndBackward) {
+/// Of `expected`, which is given the halves of the input and is multiplied by the weights.
+template <class Function>
+void expect_weighted(const WeightedActivation& call, const Function& expected_of) {
   const at::Tensor input = at::rand({5, 12}).requires_grad_(true);
   const at::Tensor weights = at::rand({5, 1}).requires_grad_(true);
   const at::Tensor gradient = at::rand({5, 6});
 
   const auto halves = input.chunk(2, -1);
-  const at::Tensor expected = at::silu(halves[0]) * halves[1] * weights;
-  const at::Tensor fused = fused_weighted_swiglu(input, weights);
+  const at::Tensor expected = expected_of(halves[0], halves[1]) * weights;
+  const at::Tensor fused = fused_weighted_activation(input, weights, call);
   EXPECT_TRUE(fused.allclose(expected));
 
   const auto of_expected = torch::autograd::grad({expected}, {input, weights}, {gradient});
   const auto of_fused = torch::autograd::grad({fused}, {input, weights}, {gradient});
   EXPECT_TRUE(of_fused[0].allclose(of_expected[0]));
   EXPECT_TRUE(of_fused[1].allclose(of_expected[1]));
+}
+
+TEST(WeightedActivation, IsTheActivationTimesTheWeightsForwardAndBackward) {
+  expect_weighted({},
+                  [](const at::Tensor& gate, const at::Tensor& up) { return at::silu(gate) * up; });
+  const WeightedActivation quick{.activation = Activation::kQuickGeglu, .linear_offset = 1};
+  expect_weighted(quick, [](const at::Tensor& gate, const at::Tensor& up) {
+    return gate * at::sigmoid(1.702 * gate) * (up + 1);
+  });
 }
 
 /// Of a function of an input [2, 3, width] and a bias [width].

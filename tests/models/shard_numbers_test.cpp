@@ -422,6 +422,28 @@ TEST(Quantized, QuantizeAgainWhatNormsAndLatentsComputeAgain) {
   }
 }
 
+// What cuDNN's kernel takes is not in the others: they cannot be compared with it.
+TEST(Shard, OfGptOssComputesTheSameInEachFrameworkAndAgain) {
+  const Json family = gpt_oss_changes();
+  const Iteration plain = run_iteration(exact_plan(merged(family, training("framework", "plain"))));
+  EXPECT_EQ(plain.gradients.count("layers.1.self_attention.core_attention.softmax_offset"), 1U);
+  EXPECT_EQ(plain.gradients.count("layers.1.mlp.experts.3.linear_fc2.bias"), 1U);
+  EXPECT_EQ(plain.gradients.count("layers.1.mlp.router.bias"), 1U);
+  const Json selective = training("recompute", "selective");
+  for (const Json& changes :
+       {training("framework", "megatron-lm"),
+        training("recompute", "full"),
+        training("bias_gelu_fusion", false),
+        training("gradient_accumulation_fusion", false),
+        training("moe_token_dispatcher_type", "allgather"),
+        merged(selective, training("recompute_modules", Json::array({"core_attn"}))),
+        merged(selective, training("recompute_modules", Json::array({"moe", "layernorm"}))),
+        merged(selective, training("recompute_modules", Json::array({"moe_act"})))}) {
+    SCOPED_TRACE(changes.dump());
+    expect_same(run_iteration(exact_plan(merged(family, changes))), plain);
+  }
+}
+
 TEST(Shard, GradientsInBf16AreThoseInFp32Rounded) {
   const Json in_bf16 = {{"training", {{"dtype", "bf16"}}}};
   const Iteration usual = run_iteration(small_plan(in_bf16));

@@ -102,6 +102,7 @@ TEST(SizesOfStages, AreThoseOfTheShards) {
                               changed(llama_changes(), none),
                               changed(llama_changes(), prediction),
                               changed(llama_changes(), experts),
+                              changed(gpt_oss_changes(), none),
                               changed(latent_changes(), none)}) {
     SCOPED_TRACE(changes.dump());
     expect_the_sizes_of_the_shards(small_plan(changes));

@@ -37,6 +37,23 @@ Json latent_changes() {
   return changes;
 }
 
+Json gpt_oss_changes() {
+  Json changes = llama_changes();
+  changes.merge_patch(Json::parse(R"({
+    "model": {"add_bias_linear": true, "activation": "quick_geglu", "activation_func_clamp_value": 0.02,
+              "glu_linear_offset": 1, "softmax_type": "learnable", "sliding_window": 4,
+              "window_attn_skip_freq": [2], "num_experts": 4, "moe_ffn_hidden_size": 24},
+    "training": {"dtype": "bf16", "attention": "fused"}})"));
+  return changes;
+}
+
+estimator::Plan exact_plan(Json changes) {
+  changes["training"]["dtype"] = "bf16";
+  estimator::Plan plan = small_plan(changes);
+  plan.training.dtype = estimator::Dtype::kFp32;
+  return plan;
+}
+
 Iteration run_iteration(const estimator::Plan& plan) {
   SilentObserver observer;
   at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);

@@ -41,6 +41,13 @@ estimator::Json llama_changes();
 /// of both latents.
 estimator::Json latent_changes();
 
+/// The same with what gpt-oss has: sinks, every second layer in a window of four tokens, biases,
+/// and four experts in each layer. Attention is that of cuDNN.
+estimator::Json gpt_oss_changes();
+
+/// The plan in fp32, which a GPU's kernel would refuse, for the sake of exact numbers.
+estimator::Plan exact_plan(estimator::Json changes);
+
 /// What a single rank computes in one iteration of `plan`.
 struct Iteration {
   double loss = 0;

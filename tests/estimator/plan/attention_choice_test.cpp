@@ -18,6 +18,13 @@ TEST(AttentionChoice, OfTransformerEngineIsCudnnsFromHopperOn) {
   EXPECT_EQ(chosen("a100", Json::object()), Attention::kFlash);
 }
 
+// FlashAttention is disabled for a softmax_type.
+TEST(AttentionChoice, OfTransformerEngineIsCudnnsForSinks) {
+  EXPECT_EQ(small_plan({{"model", {{"softmax_type", "learnable"}}}, {"cluster", {{"gpu", "a100"}}}})
+                .training.attention,
+            Attention::kFused);
+}
+
 // ScaledDotProductAttentionWrapper in torchtitan/models/attention.py of v0.2.2: `onerank exec` of
 // TorchTitan on an A100 runs aten::_scaled_dot_product_cudnn_attention, too.
 TEST(AttentionChoice, OfTorchtitanIsCudnnsWhereThatIsForTheHeads) {

@@ -22,6 +22,12 @@ Json predicting(const Json& changes = Json::object()) {
   return all;
 }
 
+Json with_sinks(const Json& changes = Json::object()) {
+  Json all = {{"model", {{"softmax_type", "learnable"}}}};
+  all.merge_patch(changes);
+  return all;
+}
+
 TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
   const Json tensor_2 = {{"tensor", 2}, {"tp_linear_async_communication", true}};
   const std::vector<BadLayers> plans = {
@@ -49,12 +55,34 @@ TEST(LayerRules, SayWhatIsWrongAndTheWayOut) {
        {"which layers are meant is not clear", "model.no_rope_freq has 3 numbers"}},
       {{{"model", {{"no_rope_freq", {2}}}}},
        {"which layers lack the rotary positions", "position_embedding = learned_absolute"}},
-      {{{"model", {{"sliding_window", 16}}}, {"training", {{"framework", "megatron-lm"}}}},
+      {{{"model", {{"sliding_window", 16}, {"attention_dropout", 0}}},
+        {"training", {{"framework", "megatron-lm"}, {"attention", "flash"}}}},
        {"shorter than the sequence", "model.sliding_window = 16", "--sliding-window 0"}},
+      {{{"model", {{"sliding_window", 16}, {"attention_dropout", 0.1}}},
+        {"training", {{"framework", "megatron-lm"}}}},
+       {"shorter than the sequence", "model.attention_dropout = 0.1", "--attention-dropout 0"}},
       {{{"model", {{"sliding_window", 16}}},
         {"parallelism", {{"context", 2}}},
         {"training", {{"framework", "plain"}}}},
        {"shorter than the sequence", "parallelism.context = 2"}},
+      {{{"model", {{"sliding_window", 16}, {"attention_dropout", 0}}},
+        {"parallelism", {{"context", 2}}},
+        {"training", {{"framework", "megatron-lm"}}}},
+       {"shorter than the sequence", "context_comm = p2p", "--cp-comm-type a2a"}},
+      {with_sinks({{"training", {{"framework", "torchtitan"}}}}),
+       {"a learned number in each head's softmax", "training.framework = torchtitan"}},
+      {with_sinks({{"training", {{"attention", "flash"}}}}),
+       {"a learned number in each head's softmax", "use --attention-backend fused"}},
+      {with_sinks({{"training", {{"deterministic_mode", true}}}}),
+       {"a learned number in each head's softmax", "training.deterministic_mode"}},
+      {with_sinks({{"parallelism", {{"context", 2}}}}),
+       {"a learned number in each head's softmax", "use --cp-comm-type a2a"}},
+      {{{"model", {{"glu_linear_offset", 1}}}},
+       {"belong to the activation quick_geglu", "add --quick-geglu"}},
+      {{{"model", {{"activation", "quick_geglu"}}}, {"training", {{"framework", "torchtitan"}}}},
+       {"quick_geglu is not supported for this framework", "megatron-lm or plain"}},
+      {{{"model", {{"activation", "quick_geglu"}}}},
+       {"fuses quick_geglu in experts alone", "add --no-bias-gelu-fusion"}},
       {{{"model", {{"window_attn_skip_freq", {0, 1, 0}}}}},
        {"which layers are meant is not clear", "model.window_attn_skip_freq has 3 numbers"}},
       {{{"model", {{"parallel_residual", true}, {"num_experts", 4}}},
@@ -102,6 +130,10 @@ TEST(LayerRules, LetGoodPlansPass) {
   }
   EXPECT_EQ(complaint_about({{"model", {{"norm_position", "after"}, {"add_mlp_bias", true}}}}), "");
   EXPECT_EQ(complaint_about(predicting({{"model", {{"no_rope_freq", {2}}}}})), "");
+  EXPECT_EQ(
+      complaint_about(with_sinks({{"model", {{"sliding_window", 16}, {"attention_dropout", 0}}},
+                                  {"parallelism", {{"context", 2}, {"context_comm", "a2a"}}}})),
+      "");
   EXPECT_EQ(complaint_about({{"parallelism", {{"tp_linear_async_communication", true}}},
                              {"training", {{"framework", "nanotron"}}}}),
             "");
@@ -110,12 +142,12 @@ TEST(LayerRules, LetGoodPlansPass) {
 TEST(LayerRules, TakeAWindowThatIsNotShorterThanTheSequence) {
   const int64_t sequence = small_plan().sequence_length();
   const auto complaint = [](int64_t window, const char* framework) {
-    return complaint_about(
-        {{"model", {{"sliding_window", window}}}, {"training", {{"framework", framework}}}});
+    return complaint_about({{"model", {{"sliding_window", window}, {"attention_dropout", 0}}},
+                            {"training", {{"framework", framework}}}});
   };
-  EXPECT_EQ(complaint(sequence, "megatron-lm"), "");
-  EXPECT_NE(complaint(sequence - 1, "megatron-lm"), "");
-  for (const char* framework : {"transformers", "plain"}) {
+  EXPECT_EQ(complaint(sequence, "torchtitan"), "");
+  EXPECT_NE(complaint(sequence - 1, "torchtitan"), "");
+  for (const char* framework : {"transformers", "plain", "megatron-lm"}) {
     EXPECT_EQ(complaint(sequence - 1, framework), "") << framework;
   }
 }
@@ -125,15 +157,16 @@ TEST(LayerRules, TakeAWindowThatIsNotShorterThanTheSequence) {
 TEST(WindowMasks, AreMadeForLongSequences) {
   const int64_t sequence = small_plan().sequence_length();
   const auto made = [](int64_t window, const char* framework) {
-    return makes_window_mask(small_plan(
-        {{"model", {{"sliding_window", window}}}, {"training", {{"framework", framework}}}}));
+    return makes_window_mask(
+        small_plan({{"model", {{"sliding_window", window}, {"attention_dropout", 0}}},
+                    {"training", {{"framework", framework}}}}));
   };
   EXPECT_FALSE(made(0, "transformers"));
   EXPECT_TRUE(made(sequence, "transformers"));
   EXPECT_FALSE(made(sequence + 1, "transformers"));
   EXPECT_TRUE(made(sequence - 1, "plain"));
   EXPECT_FALSE(made(sequence, "plain"));
-  EXPECT_FALSE(made(sequence, "megatron-lm"));
+  EXPECT_FALSE(made(sequence - 1, "megatron-lm"));  // cuDNN's kernel has a window
 }
 
 // Megatron-LM and TorchTitan do not have them.
@@ -147,7 +180,13 @@ TEST(Defaults, TakeAFrameworkThatHasTheLayers) {
   EXPECT_EQ(framework("after", 0), Framework::kPlain);
   EXPECT_EQ(framework("before", 3), Framework::kTorchtitan);
   EXPECT_EQ(framework("after", 3), Framework::kTransformers);
-  EXPECT_EQ(small_plan({{"model", {{"sliding_window", 4}}}}).training.framework, Framework::kPlain);
+  const auto in_window = [](const char* gpu) {
+    return small_plan({{"model", {{"sliding_window", 4}, {"attention_dropout", 0}}},
+                       {"cluster", {{"gpu", gpu}}}})
+        .training.framework.value();
+  };
+  EXPECT_EQ(in_window("a100"), Framework::kPlain);
+  EXPECT_EQ(in_window("h100"), Framework::kMegatronLm);  // cuDNN's kernel
 }
 
 }  // namespace
