@@ -213,12 +213,25 @@ class Importer {
     try_to(
         [&] {
           const std::string text =
-              row.constant.empty()
-                  ? translated(without_digit_separators(joined(entry, option->type)), row.words)
-                  : row.constant;
-          write(row.path, option_value(option->type, text, entry.key), entry);
+              row.constant.empty() ? text_of(row, entry, option->type) : row.constant;
+          Json value = option_value(option->type, text, entry.key);
+          if (row.added != 0) value = value.get<int64_t>() + row.added;
+          write(row.path, value, entry);
         },
         entry);
+  }
+
+  static std::string text_of(const KeyRow& row,
+                             const SourceEntry& entry,
+                             estimator::OptionType type) {
+    if (row.added != 0) return first_number(entry.value());
+    return translated(without_digit_separators(joined(entry, type)), row.words);
+  }
+
+  /// "127" of "(127, 0)".
+  static std::string first_number(std::string text) {
+    if (text.starts_with('(')) text.erase(0, 1);
+    return text.substr(0, text.find_first_of(",)"));
   }
 
   void apply(const PlanFlag& flag, const SourceEntry& entry) {

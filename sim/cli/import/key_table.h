@@ -3,6 +3,7 @@
 // has an effect and is not modelled.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@ struct KeyRow {
   std::string path;
   std::string constant;
   std::string words;
+  int64_t added = 0;
   std::string note;
 };
 template <class Visitor>
@@ -44,6 +46,7 @@ void visit_fields(Visitor& visit, KeyRow& row) {
   visit("path", row.path, "the key of the plan that it writes");
   visit("constant", row.constant, "what it writes, if not its own value");
   visit("words", row.words, "its words for the plan's: yarn=rope,adam=adamw");
+  visit("added", row.added, "to its number, the first one of several");
   visit("note", row.note, "what the estimate leaves out, said with it");
 }
 

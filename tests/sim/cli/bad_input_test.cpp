@@ -276,7 +276,6 @@ TEST_F(BadInput, WordsOfTheFieldThatAreNotModelledAreRefusedByName) {
   expect_flags_refused({"--precision", "bf16"}, {"give --bf16"});
   expect_flags_refused({"--gpu", "mi300x"}, {"unknown GPU", "AMD's GPUs are not played"});
   expect_flags_refused({"--optimizer", "lion"}, {"no such optimizer", "onerank exec"});
-  expect_flags_refused({"--model", "openai/gpt-oss-20b"}, {"sinks and windows", "onerank exec"});
 }
 
 TEST_F(BadInput, WhatIsMissingIsAskedFor) {

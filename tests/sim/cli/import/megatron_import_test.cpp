@@ -295,6 +295,23 @@ TEST_F(MegatronImport, RefusesNoiseOnTheInputsOfRouters) {
   EXPECT_EQ(plan.techniques.front().technique->name, "router-jitter");
 }
 
+// The tokens before a query; a plan's window has its own one, too.
+TEST_F(MegatronImport, ReadsWhatGptOssHas) {
+  const auto of = [](const std::string& words) {
+    return imported("torchrun pretrain_gpt.py " + std::string(kShape) + words);
+  };
+  const ImportedPlan plan =
+      of(" --window-size 127,0 --window-attn-skip-freq 2 --softmax-type learnable --quick-geglu "
+         "--activation-func-clamp-value 7.0 --glu-linear-offset 1.0");
+  EXPECT_EQ(said_key(plan, "model.sliding_window"), 128);
+  EXPECT_EQ(said_key(plan, "model.softmax_type"), "learnable");
+  EXPECT_EQ(said_key(plan, "model.activation"), "quick_geglu");
+  EXPECT_EQ(said_key(plan, "model.activation_func_clamp_value"), 7);
+  EXPECT_EQ(said_key(plan, "model.glu_linear_offset"), 1);
+  EXPECT_TRUE(plan.techniques.empty());
+  EXPECT_EQ(of(" --softmax-type off-by-one").techniques.size(), 1U);
+}
+
 TEST_F(MegatronImport, LeavesOutARecipeOfEightBitsWithoutThem) {
   const std::string few = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 ";
   EXPECT_FALSE(tree(few + "--fp8-recipe tensorwise")["training"].contains("fp8_recipe"));

@@ -307,6 +307,25 @@ TEST(HfConfig, CountsTheParametersOfFamiliesWithExperts) {
   EXPECT_EQ(small_model("hunyuan_v1_moe", grouped_and(hunyuan)), 67'384'320);
 }
 
+// Its published configuration, whose weights are 20,914,757,184 numbers without MXFP4.
+TEST(HfConfig, ReadsGptOss) {
+  const Json config = {{"model_type", "gpt_oss"},
+                       {"num_hidden_layers", 24},
+                       {"num_local_experts", 32},
+                       {"attention_bias", true},
+                       {"hidden_act", "silu"},
+                       {"swiglu_limit", 7.0},
+                       {"experts_per_token", 4},
+                       {"quantization_config", {{"quant_method", "mxfp4"}}}};
+  const ImportedPlan plan = hf_plan(config.dump());
+  EXPECT_TRUE(plan.techniques.empty());
+  EXPECT_EQ(plan.notes.size(), 1U);  // of MXFP4
+  EXPECT_EQ(hf_parameters(plan.tree.json()), 20'914'757'184);
+  EXPECT_EQ(said_key(plan, "model.activation"), "quick_geglu");
+  EXPECT_EQ(said_key(plan, "model.activation_func_clamp_value"), 7);
+  EXPECT_EQ(said_key(plan, "model.window_attn_skip_freq"), Json({2}));
+}
+
 // SmolLM3Config: no_rope_layers has a 1 for a layer with positions.
 TEST(HfConfig, KnowsWhichLayersHaveNoPositions) {
   const auto freq = [](const std::string& type, const Json& keys) {
