@@ -7,10 +7,10 @@ from against.report import Judge
 
 from .variations import vary
 
-FAMILIES = ("dense", "fp8", "fp4", "experts", "fp8-experts", "fp4-experts", "mla", "mtp", "local")
+FAMILIES = ("dense", "fp8", "fp4", "experts", "fp8-experts", "fp4-experts", "gpt-oss", "mla", "mtp", "local")
 
 DENSE = ("dense", "fp8", "fp4", "mtp", "local")
-EXPERTS = ("experts", "fp8-experts", "fp4-experts")
+EXPERTS = ("experts", "fp8-experts", "fp4-experts", "gpt-oss")
 EIGHT_BITS = ("fp8", "fp8-experts")
 FOUR_BITS = ("fp4", "fp4-experts")
 
@@ -259,6 +259,7 @@ def _recomputed_modules(draw, family, words):
                "mla": ["core_attn", "mlp", "layernorm", "mla_up_proj"],
                "experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"],
                "fp8-experts": ["core_attn", "moe", "shared_experts", "moe_act"],
+               "gpt-oss": ["core_attn", "moe", "layernorm", "moe_act"],
                "fp4": ["core_attn", "mlp", "layernorm"],
                "fp4-experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"]}[family]
     fails = set()
@@ -290,6 +291,31 @@ def _of_own_layers(words):
     words[words.index("--attention-backend") + 1] = "unfused"
     return [*words, "--transformer-impl", "local", "--no-rope-fusion", "--no-gradient-accumulation-fusion",
             "--no-masked-softmax-fusion"]
+
+
+def _without(words, flags):
+    """The words without these flags and the one value of each that has one."""
+    kept = []
+    for at, word in enumerate(words):
+        is_value = at > 0 and words[at - 1] in flags and not word.startswith("--")
+        if word not in flags and not is_value:
+            kept.append(word)
+    return kept
+
+
+def _of_gpt_oss(draw, words):
+    """The words of its layers, and those of each side for a window. TransformerEngine's grouped layers have no
+    bias over tensor ranks, and Megatron-LM's fused activation is for experts alone."""
+    words = _without(words, ("--swiglu", "--disable-bias-linear", "--no-moe-grouped-gemm", "--moe-grouped-gemm",
+                             "--no-bias-swiglu-fusion", "--no-bias-dropout-fusion", "--moe-layer-freq",
+                             "--moe-shared-expert-intermediate-size", "--expert-tensor-parallel-size"))
+    words[words.index("--attention-backend") + 1] = "fused"
+    words[words.index("--attention-dropout") + 1] = "0.0"  # cuDNN's windows have none
+    window = draw.between(64, 512, 64)
+    words += ["--softmax-type", "learnable", "--window-attn-skip-freq", "2", "--quick-geglu",
+              "--activation-func-clamp-value", "7.0", "--glu-linear-offset", "1.0", "--moe-grouped-gemm",
+              "--no-bias-dropout-fusion", "--expert-tensor-parallel-size", "1"]
+    return words, ["--window-size", f"{window - 1},0"], ["--sliding-window", str(window)]
 
 
 def _gpu_of_bits(draw, bits):
@@ -341,6 +367,11 @@ def draw_configuration(seed, number, family):
         real.append("--no-persist-layer-norm")
         onerank.append("--no-attention-softmax-in-fp32")
     words = vary(Draw(f"{seed}/variations", number), words, layout.world_size)
+    if family == "gpt-oss":
+        words, windows, own_windows = _of_gpt_oss(Draw(f"{seed}/windows", number), list(words))
+        real += windows
+        onerank += own_windows
+        needs.add("fused_attention")
     if "allgather" in words:
         needs.add("masked_select")
     if "mxfp8" in words or "nvfp4" in words:

@@ -1,7 +1,7 @@
 // Stands in for TransformerEngine's cuDNN attention on the virtual GPU: it asks its caller for the
 // tensors that nvte_fused_attn_fwd of 2.17 asks for (the fp32 statistics of the softmax,
-// [b, h, s, 1], and the random state) and for a workspace of one byte, since cuDNN's are not
-// public. All other allocations are TransformerEngine's own.
+// [b, h, s, 1], the random state, and the place of the sinks that it was given) and for a workspace of
+// one byte, since cuDNN's are not public. All other allocations are TransformerEngine's own.
 #include <transformer_engine/fused_attn.h>
 #include <transformer_engine/transformer_engine.h>
 
@@ -71,7 +71,7 @@ EXPORTED void nvte_fused_attn_fwd(const NVTETensor query,
                                   NVTE_QKV_Format,
                                   NVTE_Bias_Type,
                                   NVTE_Mask_Type,
-                                  NVTE_Softmax_Type,
+                                  NVTE_Softmax_Type softmax,
                                   int64_t,
                                   int64_t,
                                   bool,
@@ -87,6 +87,9 @@ EXPORTED void nvte_fused_attn_fwd(const NVTETensor query,
     set_shape(kept->tensors[count++], kNVTEFloat32, {batch, heads, longest_query, 1});
   }
   set_shape(kept->tensors[count++], kNVTEInt64, {2});
+  if (softmax != NVTE_VANILLA_SOFTMAX) {
+    set_shape(kept->tensors[count++], kNVTEFloat32, {1, heads, 1, 1});
+  }
   kept->size = count;
   set_shape(workspace, kNVTEByte, {1});
 }
