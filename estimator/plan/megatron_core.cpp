@@ -7,6 +7,7 @@
 
 #include "estimator/base/text.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/quantization.h"
 #include "estimator/plan/rule_list.h"
 
 namespace estimator {
@@ -75,10 +76,23 @@ int64_t fused_softmax_keys(const TrainingConfig& training) {
   return training.framework == Framework::kMegatronLm && !is_first ? kOfMegatron : kOfNeox;
 }
 
+namespace {
+
+/// Weights that are gathered in the memory of the gradients wait until all optimizers have read
+/// these: since core 0.18 (_should_defer_mxfp8_param_sync in megatron/core/optimizer/optimizer.py).
+bool gathers_after_all_steps(const TrainingConfig& training) {
+  constexpr int kFirst = 18;
+  const std::string& version = training.megatron_core;
+  return training.fp8_param_gather && quantization_of(training).gathers_in_16_bits &&
+         (version.empty() || minor_version(version) >= kFirst);
+}
+
+}  // namespace
+
 int gathers_with_experts(const Plan& plan) {
   const bool chained = traits_of(plan.training.framework).chained_optimizers &&
                        !plan.parallelism.overlap_param_gather;
-  return chained ? 2 : 1;
+  return chained && !gathers_after_all_steps(plan.training) ? 2 : 1;
 }
 
 void check_megatron_keys(Rules& rules) {

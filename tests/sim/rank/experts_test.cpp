@@ -75,6 +75,23 @@ TEST(Experts, BothOfTheirOptimizersGatherAllParameters) {
   EXPECT_EQ(gathers(false), 4);
 }
 
+// MXFP8's weights are gathered in the memory of the gradients, which all optimizers read first
+// (_should_defer_mxfp8_param_sync in megatron/core/optimizer/optimizer.py).
+TEST(Experts, OfMxfp8AreGatheredOnceAfterBothOptimizers) {
+  const auto gathers = [](const char* core) {
+    const auto profile = execute(experts_plan({{"cluster", {{"gpu", "b200"}}},
+                                               {"training",
+                                                {{"dtype", "bf16"},
+                                                 {"fp8_format", "e4m3"},
+                                                 {"fp8_recipe", "mxfp8"},
+                                                 {"fp8_param_gather", true},
+                                                 {"megatron_core", core}}}}));
+    return calls(profile, estimator::CollectiveKind::kAllGather, "optimizer_step");
+  };
+  EXPECT_GT(gathers("0.18"), 0);
+  EXPECT_EQ(gathers("0.17"), 2 * gathers("0.18"));
+}
+
 TEST(Experts, ThatNoRanksDivideLieInTheBufferOfAllElse) {
   const auto profile = execute(experts_plan({{"parallelism", {{"expert", 1}}}}));
   EXPECT_EQ(calls(profile, estimator::CollectiveKind::kReduceScatter, "forward_backward"), 1);
