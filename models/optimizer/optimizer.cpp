@@ -228,11 +228,12 @@ at::Tensor DistributedOptimizer::summed_norms(const std::vector<at::Tensor>& nor
   return at::cat(summed);
 }
 
-void DistributedOptimizer::update() {
+void DistributedOptimizer::update(const std::function<void()>& after_clipping) {
   if (master_weights_.empty() && !host_) return;
   const std::vector<at::Tensor> all =
       data_parallel_.step_gradients(host_ ? at::kFloat : master_weights_.front().scalar_type());
   if (!settings_.gradients_come_clipped) clip(all);
+  if (after_clipping) after_clipping();
   if (host_) host_->take_gradients(select(all, host_pieces_));
   if (!master_weights_.empty()) update_device(select(all, device_pieces_));
   if (host_) host_->step();
@@ -323,11 +324,11 @@ void DistributedOptimizer::copy_quantized(std::size_t step) {
   }
 }
 
-void DistributedOptimizer::step() {
+void DistributedOptimizer::step(const std::function<void()>& after_clipping) {
   const c10::NoGradGuard no_grad;
   const bool makes_state = matrices_.empty() && !settings_.gradients_come_clipped;
   if (makes_state && state_.first_moments.empty()) make_state();
-  update();
+  update(after_clipping);
   first_step_ = false;
   copy_to_model();
   data_parallel_.gather_parameters();

@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -30,7 +31,8 @@ class DistributedOptimizer {
                        const OptimizerSettings& settings,
                        ProcessGroups groups = {});
 
-  void step();
+  /// `after_clipping` runs before the weights are updated; it may be empty.
+  void step(const std::function<void()>& after_clipping = {});
 
   /// Bytes on the device alone.
   int64_t master_weight_bytes() const;
@@ -57,7 +59,7 @@ class DistributedOptimizer {
   void clip(const std::vector<at::Tensor>& gradients) const;
   /// Of all gradients, one number each.
   at::Tensor summed_norms(const std::vector<at::Tensor>& norms) const;
-  void update();
+  void update(const std::function<void()>& after_clipping);
   void update_device(const std::vector<at::Tensor>& gradients);
   void update_matrices(const std::vector<at::Tensor>& gradients);
   void step_sgd(const std::vector<at::Tensor>& gradients);

@@ -395,8 +395,7 @@ void Trainer::optimizer_step() {
   const ModuleScope module(context_.observer, "optimizer");
   const int64_t level = context_.plan.training.empty_unused_memory_level;
   if (level >= 1) give_back_free_memory(context_.device);
-  stage_->balance_experts();
-  optimizer_->step();
+  optimizer_->step([this] { stage_->balance_experts(); });
   if (level >= 2) give_back_free_memory(context_.device);
 }
 

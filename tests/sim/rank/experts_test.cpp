@@ -158,6 +158,18 @@ Json titan(bool is_qwen3) {
           {"training", {{"framework", "torchtitan"}, {"dtype", "bf16"}}}};
 }
 
+/// The last collective of an optimizer's step.
+estimator::CollectiveRecord last_of_step(const RankProfile& profile) {
+  estimator::CollectiveRecord last;
+  const auto& events = profile.order->events;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    const auto& record = profile.collectives[static_cast<std::size_t>(events.item[i])];
+    if (record.direction == estimator::Direction::kOptimizerStep) last = record;
+  }
+  return last;
+}
+
 // _update_expert_bias in torchtitan/components/optimizer.py: a sum of 2 x 4 numbers over all ranks,
 // and the sign of each layer's differences from the mean.
 TEST(Experts, OfTorchTitansLlama4AreBalancedOnceInAStep) {
@@ -180,6 +192,7 @@ TEST(Experts, OfTorchTitansLlama4AreBalancedOnceInAStep) {
   const auto llama4 = execute(experts_plan(titan(false))),
              qwen3 = execute(experts_plan(titan(true)));
   EXPECT_EQ(sums(llama4), 1);
+  EXPECT_EQ(last_of_step(llama4).call.bytes, 2 * 4 * 4);  // after the gradients were clipped
   EXPECT_EQ(signs(llama4), 2);
   EXPECT_EQ(sums(qwen3), 0);
   EXPECT_EQ(signs(qwen3), 0);
