@@ -219,12 +219,14 @@ MAIN = 7
 
 class ComparesOrders(unittest.TestCase):
     def orders(self, shard_events, launches, calls, chunks=1, stages=1, micro_batches=2,
-               overlaps=False, framework="megatron-lm", modules=None):
+               overlaps=False, framework="megatron-lm", modules=None, stage=0, overlaps_gathers=False):
         shard = profile(GIB, calls)
         shard["order"] = order(*shard_events)
         shard["plan"] = {"parallelism": {"virtual_stages": chunks, "pipeline": stages,
-                                           "overlap_grad_reduce": overlaps},
+                                           "overlap_grad_reduce": overlaps,
+                                           "overlap_param_gather": overlaps_gathers},
                          "training": {"framework": framework}}
+        shard["coordinate"] = {"pp": stage}
         shard["micro_batches"] = {"total": micro_batches}
         counts = collections.Counter(bytes_ for _, bytes_, _ in launches)
         program = profile(GIB, communicators=[
@@ -264,6 +266,25 @@ class ComparesOrders(unittest.TestCase):
         program = [(BACKWARD, 100, MAIN), (BACKWARD, 100, MAIN), (BACKWARD, 200, 8)]
         self.assertEqual(self.orders(shard, program, calls, overlaps=True), [])
         self.assertEqual(len(self.orders(shard, program, calls)), 2)
+
+    def test_with_reductions_behind_the_backward_of_later_stages_and_of_several_chunks(self):
+        calls = [call(count=2, bytes_=100), call(count=1, bytes_=200)]
+        shard = [(BACKWARD, 0, 0, 0), (BETWEEN, 0, 1, 1)]
+        program = [(BACKWARD, 100, MAIN), (BACKWARD, 100, MAIN), (BETWEEN, 200, 8)]
+        self.assertEqual(self.orders(shard, program, calls, stages=2, stage=1, overlaps=True), [])
+        self.assertEqual(len(self.orders(shard, program, calls, stages=2, overlaps=True)), 2)
+        chunks = [(BETWEEN, 0, 1, 1)]
+        behind = [(BETWEEN, 200, 8)]
+        self.assertEqual(self.orders(chunks, behind, calls, chunks=2, stages=2, overlaps=True), [])
+
+    def test_of_gathers_that_the_next_forward_starts_among_themselves(self):
+        calls = [call(count=1, bytes_=100), call(count=1, bytes_=200)]
+        shard = [(OPTIMIZER, 0, 0, 1), (OPTIMIZER, 0, 1, 1)]
+        program = [(FORWARD, 100, 8), (FORWARD, 200, 8)]
+        self.assertEqual(self.orders(shard, program, calls, overlaps_gathers=True), [])
+        self.assertEqual(len(self.orders(shard, program, calls)), 2)
+        program.reverse()
+        self.assertEqual(len(self.orders(shard, program, calls, overlaps_gathers=True)), 1)
 
     def test_and_whether_kernels_go_on_beside_them(self):
         calls = [call(count=1, bytes_=100)]
