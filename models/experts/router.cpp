@@ -15,7 +15,6 @@
 
 #include <limits>
 
-#include "estimator/profile/product_operators.h"
 #include "models/experts/expert_routing.h"
 #include "models/experts/fused_router.h"
 #include "models/layers/attached_loss.h"
@@ -36,7 +35,7 @@ at::Tensor map_of(const at::Tensor& logits, const at::Tensor& chosen) {
 /// One of TransformerEngine's products, which writes its result in any type.
 template <class Multiply>
 at::Tensor product(const at::Tensor& left, const at::Tensor& right, const Multiply& multiply) {
-  return as_kernel(estimator::kEngineProduct, {left, right}, multiply);
+  return as_kernel("te::mm", {left, right}, multiply);
 }
 
 /// TransformerEngine's products where it is there, in its workspace (RouterGatingLinearFunction in

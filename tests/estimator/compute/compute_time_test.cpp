@@ -64,6 +64,20 @@ TEST(Products, AreToldByTheirNames) {
   EXPECT_FALSE(is_attention("aten::bmm"));
 }
 
+// cublas_gemm in transformer_engine/common/gemm/cublaslt_gemm.cu. TF32 has half of bf16's peak on
+// an H100; a V100 has none.
+TEST(OperatorSeconds, OfTransformerEnginesProductsInFp32AreThoseOfTf32) {
+  const auto work = [](const char* name, const char* dtype, const char* gpu) {
+    return seconds(square_product(name, dtype), gpu) - kLaunchSeconds;
+  };
+  EXPECT_NEAR(
+      work("te::mm", "Float", "h100-sxm") / work("aten::mm", "BFloat16", "h100-sxm"), 2, 0.01);
+  EXPECT_DOUBLE_EQ(work("te::mm", "BFloat16", "h100-sxm"),
+                   work("aten::mm", "BFloat16", "h100-sxm"));
+  EXPECT_DOUBLE_EQ(work("te::mm", "Float", "v100-sxm2-16"),
+                   work("aten::mm", "Float", "v100-sxm2-16"));
+}
+
 TEST(OperatorPrice, SaysWhatBoundsIt) {
   const auto bound = [](const OperatorRecord& record) {
     const ComputeTarget target{.gpu = *find_gpu("h100-sxm")};
