@@ -9,21 +9,33 @@
 namespace estimator {
 namespace {
 
-bool is_target(const std::string& module) {
-  return module == kAllLinear || value_named<AdapterTarget>(module).has_value();
+/// "linear_qkv, linear_proj", by the framework's names.
+std::string names_of(const AdapterKind& kind) {
+  std::string names;
+  for (const AdapterLayer& layer : kind.layers) {
+    names += (names.empty() ? "" : ", ") + std::string(layer.name);
+  }
+  return names;
+}
+
+bool is_target(const AdapterKind& kind, const std::string& module) {
+  const auto has_name = [&](const AdapterLayer& layer) { return layer.name == module; };
+  return module == kAllLinear || std::ranges::any_of(kind.layers, has_name);
 }
 
 void check_targets(Rules& rules) {
   const Plan& plan = rules.plan();
+  const AdapterKind& kind = adapter_kind(plan.training.framework);
   const std::vector<std::string>& modules = plan.training.lora_target_modules;
   for (const std::string& module : modules) {
-    rules.require(
-        is_target(module),
-        "a module that can have no adapter",
-        "training.lora_target_modules: " + module,
-        "use all-linear, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj or down_proj");
+    rules.require(is_target(kind, module),
+                  fmt::format("a module that can have no adapter under {}",
+                              to_string(plan.training.framework.value())),
+                  "training.lora_target_modules: " + module,
+                  "use all-linear, " + names_of(kind));
   }
-  const bool are_targets = std::ranges::all_of(modules, is_target);
+  const bool are_targets = std::ranges::all_of(
+      modules, [&](const std::string& module) { return is_target(kind, module); });
   rules.require(!are_targets || adapter_parameter_count(plan) > 0,
                 "none of these layers is in the model, so that nothing would be trained",
                 "training.lora_target_modules of a model without a gate in its MLP",
@@ -33,7 +45,9 @@ void check_targets(Rules& rules) {
 /// peft then has one adapter for the three, under a name that the model gives.
 void check_packed_products(Rules& rules) {
   const Plan& plan = rules.plan();
-  if (!plan.model.packed_qkv) return;
+  if (!plan.model.packed_qkv || traits_of(plan.training.framework).adapters != Adapters::kPeft) {
+    return;
+  }
   const std::vector<std::string>& modules = plan.training.lora_target_modules;
   const bool names_parts = std::ranges::any_of(modules, [](const std::string& module) {
     return module == "q_proj" || module == "k_proj" || module == "v_proj";
@@ -44,6 +58,30 @@ void check_packed_products(Rules& rules) {
                                 : "training.lora_target_modules, model.packed_qkv",
                 "use all-linear, or o_proj, up_proj and down_proj; `onerank exec` runs the program "
                 "with the adapters that it has");
+}
+
+/// Of an adapter's first matrix the rows are split (ColumnParallelLinear in ParallelLinearAdapter
+/// of megatron/bridge/peft/utils.py), and of the frozen output layer no gradient is there to wait.
+void check_bridge(Rules& rules) {
+  const Plan& plan = rules.plan();
+  if (traits_of(plan.training.framework).adapters != Adapters::kMegatronBridge) return;
+  const TrainingConfig& t = plan.training;
+  const int64_t ranks = plan.parallelism.tensor;
+  rules.require(t.lora_rank % ranks == 0,
+                "tensor ranks divide the rank of Megatron-Bridge's adapters",
+                fmt::format("training.lora_rank = {}, parallelism.tensor = {}", t.lora_rank, ranks),
+                fmt::format("use a rank that {} divides", ranks));
+  const auto refuse = [&](bool is_given, const std::string& key, const std::string& way_out) {
+    rules.require(!is_given,
+                  "adapters under megatron-lm are not supported together with it",
+                  fmt::format("training.lora_rank = {}, {}", t.lora_rank, key),
+                  way_out);
+  };
+  refuse(t.fp4_format != Fp4Format::kNone, "training.fp4_format", "use --fp8-format, or 16 bits");
+  refuse(plan.model.predicts_more_tokens(), "model.mtp_num_layers", "leave it out");
+  refuse(plan.parallelism.defer_embedding_wgrad_compute,
+         "parallelism.defer_embedding_wgrad_compute",
+         "leave it out: the output layer has no gradient");
 }
 
 void refuse_keys_of_adapters(Rules& rules) {
@@ -68,10 +106,14 @@ void check_adapters(Rules& rules) {
   }
   const std::string where = fmt::format(
       "training.lora_rank = {}, training.framework = {}", t.lora_rank, to_string(t.framework));
-  rules.require(t.framework == Framework::kTransformers,
-                "adapters are those of peft under transformers' Trainer",
-                where,
-                "use --framework transformers; `onerank exec` runs other programs that have them");
+  if (traits_of(t.framework).adapters == Adapters::kWithout) {
+    return rules.require(false,
+                         "adapters are those of peft under transformers' Trainer, or those of "
+                         "Megatron-Bridge",
+                         where,
+                         "use --framework transformers or megatron-lm; `onerank exec` runs other "
+                         "programs that have them");
+  }
   rules.require(!plan.model.has_experts() && !plan.model.multi_latent_attention,
                 "adapters of experts and of latent attention are not supported",
                 where,
@@ -84,6 +126,7 @@ void check_adapters(Rules& rules) {
       "leave out --no-mixed-precision");
   check_targets(rules);
   check_packed_products(rules);
+  check_bridge(rules);
 }
 
 }  // namespace estimator

@@ -2,35 +2,47 @@
 // adapter of rank r has two matrices: [r, inputs] and [outputs, r].
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
-#include "estimator/base/enum_names.h"
+#include "estimator/plan/frameworks.h"
 #include "estimator/plan/plan.h"
 
 namespace estimator {
 
-/// The linear layers of a transformer layer, by the names that transformers gives those of Llama.
-enum class AdapterTarget { kQuery, kKey, kValue, kProjection, kGate, kUp, kDown };
-constexpr std::array<EnumName<AdapterTarget>, 7> enum_names(AdapterTarget) {
-  return {{{AdapterTarget::kQuery, "q_proj"},
-           {AdapterTarget::kKey, "k_proj"},
-           {AdapterTarget::kValue, "v_proj"},
-           {AdapterTarget::kProjection, "o_proj"},
-           {AdapterTarget::kGate, "gate_proj"},
-           {AdapterTarget::kUp, "up_proj"},
-           {AdapterTarget::kDown, "down_proj"}}};
-}
+/// The linear layers of a transformer layer. Where query, key and value are one product it is
+/// kQueryKeyValue, and where gate and up of a gated MLP are one it is kFirst.
+enum class AdapterTarget {
+  kQuery,
+  kKey,
+  kValue,
+  kQueryKeyValue,
+  kProjection,
+  kGate,
+  kUp,
+  kFirst,
+  kDown
+};
+
+struct AdapterLayer {
+  AdapterTarget target;
+  const char* name;  ///< that the framework gives it
+  bool is_usual;     ///< has an adapter if nothing is said
+};
+
+/// What the adapters of a framework are.
+struct AdapterKind {
+  Adapters adapters;
+  bool in_fp32;  ///< also beside weights in 16 bits; else they have the weights' type
+  std::span<const AdapterLayer> layers;
+};
+
+/// That of the framework; without any layers where it has no adapters.
+const AdapterKind& adapter_kind(Framework framework);
 
 /// Every linear layer but the output layer, as peft calls them.
 inline constexpr const char* kAllLinear = "all-linear";
-
-/// What peft adapts of a Llama if nothing is said
-/// (TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING in peft/utils/constants.py, 0.18).
-inline constexpr std::array kDefaultTargets = {AdapterTarget::kQuery, AdapterTarget::kValue};
 
 /// Whether the plan has an adapter beside this layer.
 bool has_adapter(const Plan& plan, AdapterTarget target);

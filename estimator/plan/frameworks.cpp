@@ -43,6 +43,7 @@ FrameworkTraits megatron_lm() {
       .divides_saved_inputs = true,
       .shared_query_groups = true,
       .chained_optimizers = true,
+      .adapters = Adapters::kMegatronBridge,
       .copies_before_cast = true,
       .checks_for_nan = true,
       .rings_when_deterministic = true,   // megatron/training/determinism.py
@@ -80,7 +81,10 @@ FrameworkTraits megatron_lm() {
           "of "
           "the whole iteration keeps for each micro-batch are not counted",
           "moe_token_dispatcher_type flex: DeepEP (its version 1) and HybridEP; as many tokens "
-          "arrive as in the mean of experts that are drawn uniformly"}};
+          "arrive as in the mean of experts that are drawn uniformly",
+          "lora_rank: Megatron-Bridge's adapters (LoRA of its peft/), two of Megatron-LM's own "
+          "layers in 16 bits beside each layer, split over the tensor ranks, with fp32 gradients; "
+          "what TransformerEngine 2.17 keeps for weights that do not change"}};
 }
 
 FrameworkTraits megatron_deepspeed() {
@@ -251,6 +255,7 @@ FrameworkTraits transformers() {
   traits.stands_for =
       "Hugging Face transformers 4.57 (Llama, Mistral, Qwen) with its Trainer and accelerate 1.12";
   traits.mixed_precision = true;
+  traits.adapters = Adapters::kPeft;
   traits.gradient_keeping = GradientKeeping::kUntilZeroed;
   traits.master_weights = false;
   traits.clips_on_device = true;  // torch.nn.utils.clip_grad_norm_

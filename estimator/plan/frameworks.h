@@ -61,6 +61,14 @@ constexpr std::array<EnumName<RotaryMade>, 3> enum_names(RotaryMade) {
            {RotaryMade::kInEachForward, "in_each_forward"}}};
 }
 
+/// Whose adapters (LoRA) are trained beside weights that do not change; see AdapterKind.
+enum class Adapters { kWithout, kPeft, kMegatronBridge };
+constexpr std::array<EnumName<Adapters>, 3> enum_names(Adapters) {
+  return {{{Adapters::kWithout, "none"},
+           {Adapters::kPeft, "peft"},
+           {Adapters::kMegatronBridge, "megatron_bridge"}}};
+}
+
 struct FrameworkTraits {
   Framework framework = Framework::kPlain;
   std::string stands_for;
@@ -140,6 +148,7 @@ struct FrameworkTraits {
   bool shared_query_groups = false;
   bool unfused_attention = false;
   bool chained_optimizers = false;
+  Adapters adapters = Adapters::kWithout;
   bool copies_before_cast = false;
   bool checks_for_nan = false;
   bool rings_when_deterministic = false;
@@ -357,6 +366,7 @@ void visit_fields(Visitor& visit, FrameworkTraits& traits) {
   visit("chained_optimizers",
         traits.chained_optimizers,
         "experts have an optimizer of their own, and each of the two gathers all parameters");
+  visit("adapters", traits.adapters, "whose adapters (LoRA) can be trained");
   visit("copies_before_cast",
         traits.copies_before_cast,
         "the optimizer copies a parameter's part before it casts it to fp32");

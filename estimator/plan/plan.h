@@ -318,10 +318,8 @@ struct TrainingConfig {
   /// Whether adapters (LoRA) are trained beside weights that do not change.
   bool has_adapters() const { return lora_rank > 0; }
   /// The type that whole parameters which are trained, their gradients and the optimizer's state
-  /// have. Adapters are in fp32 (autocast_adapter_dtype of peft).
-  Dtype parameter_dtype() const {
-    return mixed_precision.value_or(false) || has_adapters() ? Dtype::kFp32 : dtype;
-  }
+  /// have. That of adapters is said by AdapterKind.
+  Dtype parameter_dtype() const;
   /// The type of whole parameters that are not trained.
   Dtype frozen_dtype() const { return has_adapters() ? dtype : parameter_dtype(); }
   bool fills_empty_tensors() const { return deterministic_mode && fill_uninitialized_memory; }

@@ -6,7 +6,7 @@
 
 namespace estimator {
 
-/// Adapters (LoRA): what peft under transformers' Trainer is built for here.
+/// Adapters (LoRA): what peft under transformers' Trainer, and Megatron-Bridge, are built for here.
 void check_adapters(Rules& rules);
 
 /// What the allocator accepts of its settings.

@@ -129,19 +129,22 @@ void visit_offload(Visitor& visit, TrainingConfig& training) {
 
 template <class Visitor>
 void visit_adapters(Visitor& visit, TrainingConfig& training) {
-  visit("lora_rank",
-        training.lora_rank,
-        {"transformers: LoRA adapters of this rank are trained beside weights that do not change, "
-         "as peft does it; 0: all parameters are trained",
-         Range{0, 65536},
-         {ours({"--lora-rank,--lora-r"})}});
+  visit(
+      "lora_rank",
+      training.lora_rank,
+      {"LoRA adapters of this rank are trained beside weights that do not change, as peft does it "
+       "(transformers) or Megatron-Bridge (megatron-lm); 0: all parameters are trained",
+       Range{0, 65536},
+       {ours({"--lora-rank,--lora-r"})}});
   visit("lora_dropout",
         training.lora_dropout,
         {"dropout of the adapters' inputs", Range{0, 0.999}, {ours({"--lora-dropout"})}});
   visit("lora_target_modules",
         training.lora_target_modules,
-        {"the linear layers that have an adapter: q_proj, k_proj, v_proj, o_proj, gate_proj, "
-         "up_proj, down_proj, or all-linear; if nothing is given q_proj and v_proj, as in peft",
+        {"the linear layers that have an adapter, or all-linear; transformers: q_proj, k_proj, "
+         "v_proj, o_proj, gate_proj, up_proj, down_proj, if nothing is given q_proj and v_proj, as "
+         "in peft; megatron-lm: linear_qkv, linear_proj, linear_fc1, linear_fc2, if nothing is "
+         "given all of them",
          {ours({"--lora-target-modules"})}});
 }
 

@@ -39,11 +39,17 @@ int64_t least_optimizer_bytes(const Plan& plan) {
   return has_masters ? kFp32 + moments * moment_bytes(t) : moments * kSixteenBits;
 }
 
+/// 4 bits of a weight count as none.
+int64_t least_weight_bytes(const TrainingConfig& t) {
+  return keeps_weights_quantized(t) ? quantization_of(t).bits / 8 : kSixteenBits;
+}
+
 /// Weights that do not change have nothing beside them, and what adapters need does not count.
 LeastState frozen_state(const Plan& plan) {
   const bool is_shared = plan.parallelism.zero_stage >= 3;
-  return is_shared ? LeastState{.whole = 0, .shared = kSixteenBits}
-                   : LeastState{.whole = kSixteenBits, .shared = 0};
+  const int64_t weight = least_weight_bytes(plan.training);
+  return is_shared ? LeastState{.whole = 0, .shared = weight}
+                   : LeastState{.whole = weight, .shared = 0};
 }
 
 LeastState least_state(const Plan& plan) {
@@ -54,8 +60,7 @@ LeastState least_state(const Plan& plan) {
   const bool sums_in_fp32 = traits.gradient_type == GradientType::kFp32 &&
                             traits.gradient_keeping != GradientKeeping::kDeepspeed &&
                             !t.grad_reduce_in_bf16;
-  // 4 bits of a weight count as none.
-  const int64_t weight = keeps_weights_quantized(t) ? quantization_of(t).bits / 8 : kSixteenBits;
+  const int64_t weight = least_weight_bytes(t);
   const int64_t gradient = sums_in_fp32 ? kFp32 : kSixteenBits;
   const int64_t optimizer = least_optimizer_bytes(plan);
   if (plan.parallelism.zero_stage > 0) return {.whole = weight + gradient, .shared = optimizer};

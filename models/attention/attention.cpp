@@ -44,7 +44,8 @@ LinearSpec qkv_spec(const estimator::ModelConfig& model, const std::string& name
           .group_rows = {model.num_attention_heads / model.num_query_groups * model.kv_channels,
                          model.kv_channels,
                          model.kv_channels},
-          .after_norm = true};
+          .after_norm = true,
+          .target = AdapterTarget::kQueryKeyValue};
 }
 
 /// A product of its own.

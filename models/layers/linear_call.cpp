@@ -52,24 +52,27 @@ LinearCall::LinearCall(const ShardContext& context,
                        bool row_parallel)
     : store(&parameters),
       weight(&matrix),
+      trains_weight(matrix.trained),
       has_bias(spec.bias && !spec.caller_adds_bias),
       autograds_own(context.framework().autograd_products),
-      transformer_engine(context.transformer_engine() && !spec.output_layer),
-      products(spec.output_layer ? Products(Products::Options()) : context.products()),
+      transformer_engine(context.transformer_engine() && !spec.is_megatrons_own()),
+      products(spec.is_megatrons_own() ? Products(Products::Options()) : context.products()),
       lasting_stand_ins(
           context.transformer_engine() &&
-          (!spec.output_layer || estimator::output_stand_in_lasts(context.plan.training))),
-      global_memory((context.framework().fused_weight_gradient && !transformer_engine) ||
-                    context.plan.parallelism.tp_recompute_allgather),
+          (!spec.is_megatrons_own() || estimator::output_stand_in_lasts(context.plan.training))),
+      global_memory(
+          (context.framework().fused_weight_gradient && !transformer_engine && trains_weight) ||
+          context.plan.parallelism.tp_recompute_allgather),
       keeps_gathered(context.framework().keeps_gathered_input &&
                      !context.plan.parallelism.tp_recompute_allgather),
       asynchronous(context.plan.parallelism.tp_linear_async_communication),
-      overlaps_backward(asynchronous || estimator::overlaps_linear_backward(context.plan)),
+      overlaps_backward(asynchronous || (estimator::overlaps_linear_backward(context.plan) &&
+                                         (trains_weight || transformer_engine))),
       fused_gradient(context.fused_weight_gradient()),
       of_dtensors(context.has_dtensors()),
       tensor_group(spec.duplicated || spec.whole_input || spec.caller_sums ? nullptr
                                                                            : context.groups.tensor),
-      sequence_parallel(context.sequence_parallel()),
+      sequence_parallel(context.sequence_parallel() && !spec.adapter),
       buffers(context.buffers),
       keeper(context.keeper),
       deferred(make_deferred_products(context, spec)),

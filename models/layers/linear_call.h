@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct LinearCall {
 
   ParameterStore* store;
   Parameter* weight;
+  bool trains_weight;       ///< else it has no gradient, and its product needs no input
   bool has_bias;            ///< of a column parallel layer: added inside the function
   bool autograds_own;       ///< PyTorch's linear(), under its own autograd
   bool transformer_engine;  ///< TransformerEngine's layer, with its workspace
@@ -67,6 +69,11 @@ struct LinearCall {
 };
 
 using CallPointer = std::shared_ptr<const LinearCall>;
+
+/// As an argument of an autograd function, which takes no undefined tensor.
+inline std::optional<at::Tensor> if_defined(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
+}
 
 /// What autograd gets where the product has added the gradient. Megatron-LM's own layer gives it a
 /// tensor of the weight's shape and type, zeros for a weight that has another gradient to be added

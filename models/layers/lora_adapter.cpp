@@ -7,13 +7,6 @@
 
 namespace models {
 
-namespace {
-
-/// alpha / r. Its value changes neither memory nor time.
-constexpr double kScaling = 2;
-
-}  // namespace
-
 LoraAdapter::LoraAdapter(const ShardContext& context, ParameterStore& store, const Shape& shape)
     : dropout_(context.plan.training.lora_dropout) {
   const int64_t rank = context.plan.training.lora_rank;
@@ -31,7 +24,7 @@ LoraAdapter::LoraAdapter(const ShardContext& context, ParameterStore& store, con
 at::Tensor LoraAdapter::add_to(const at::Tensor& output, const at::Tensor& input) const {
   const at::Tensor wide = input.to(down_->value.scalar_type());
   const at::Tensor low = at::linear(dropout(wide, dropout_), down_->value);
-  return (output + at::linear(low, up_->value) * kScaling).to(output.scalar_type());
+  return (output + at::linear(low, up_->value) * kAdapterScaling).to(output.scalar_type());
 }
 
 }  // namespace models

@@ -10,6 +10,11 @@ namespace {
 using enum estimator::RecomputeModule;
 using estimator::AdapterTarget;
 
+/// Of the first product, which has both halves of a gated MLP where products are not separate.
+AdapterTarget first_target(const ShardContext& context) {
+  return context.framework().separate_products ? AdapterTarget::kUp : AdapterTarget::kFirst;
+}
+
 std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                                              ParameterStore& store,
                                              const std::string& name,
@@ -27,7 +32,7 @@ std::vector<ColumnParallelLinear> make_first(ShardContext& context,
                   .after_norm = alone,
                   .input_is_kept = !alone && !recomputes(context.plan, kSharedExperts),
                   .at_mark = context.framework().norms_last,
-                  .target = AdapterTarget::kUp};
+                  .target = first_target(context)};
   if (!gated || !context.framework().separate_products) return {{context, store, spec}};
   const auto half = [&](const std::string& part, AdapterTarget target, int64_t first) {
     return LinearSpec{

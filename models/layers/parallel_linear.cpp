@@ -1,5 +1,6 @@
 #include "models/layers/parallel_linear.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <c10/core/GradMode.h>
 
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "models/layers/linear_call.h"
+#include "models/layers/parallel_adapter.h"
 #include "models/layers/quantized_linear.h"
 #include "models/layers/sequence_mappings.h"
 #include "models/shard/host_work.h"
@@ -22,10 +24,12 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// The weight's gradient for autograd; undefined when it went straight into the main gradient.
+/// The weight's gradient for autograd; undefined when it went straight into the main gradient, or
+/// there is none.
 at::Tensor finish_weight(const CallPointer& call,
                          const at::Tensor& output_gradient,
                          const at::Tensor& input) {
+  if (!call->trains_weight) return {};
   constexpr int kAgainForPart = 4;  // both products, and the nodes of redistribute() and to_local()
   if (call->of_dtensors) dispatch_on_host(kAgainForPart);
   if (!call->fused_gradient) return weight_gradient(call->products, output_gradient, input);
@@ -117,13 +121,58 @@ struct ColumnParallelFunction : torch::autograd::Function<ColumnParallelFunction
   }
 };
 
+/// Of a weight that does not change: LinearWithFrozenWeight in
+/// megatron/core/tensor_parallel/layers.py, and TransformerEngine's modules. Nothing is kept of the
+/// input, and backward gathers nothing. `held` is what TransformerEngine keeps all the same, or
+/// undefined.
+struct FrozenColumnFunction : torch::autograd::Function<FrozenColumnFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias,
+                            const std::optional<at::Tensor>& held,
+                            const CallPointer& call) {
+    keep(context, call);
+    start_product(*call, input);
+    context->save_for_backward({weight, held.value_or(at::Tensor())});
+    const bool gathers = call->sequence_parallel && call->tensor_group;
+    return call->products.linear(gathers ? gather(*call, input) : input, weight, bias);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const CallPointer& call = kept<CallPointer>(context);
+    at::Tensor of_input = call->products.multiply(gradients[0], context->get_saved_variables()[0]);
+    if (call->tensor_group) start_sum(*call, of_input).wait();
+    return {of_input, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+/// gather_from_sequence() as TransformerEngine's layer does it for a product and an adapter.
+struct GatherForBoth : torch::autograd::Function<GatherForBoth> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& part,
+                            const std::shared_ptr<Communicator>& group) {
+    keep(context, group);
+    return gather_sequence(part, *group);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    Communicator& group = *kept<std::shared_ptr<Communicator>>(context);
+    std::vector<int64_t> shape = gradients[0].sizes().vec();
+    shape[0] /= group.size();
+    const at::Tensor part = at::empty(shape, gradients[0].options());
+    group.start_reduce_scatter(part, gradients[0].contiguous()).wait();
+    return {part, at::Tensor()};
+  }
+};
+
 struct RowParallelFunction : torch::autograd::Function<RowParallelFunction> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
                             const at::Tensor& weight,
                             const CallPointer& call) {
     keep(context, call);
-    context->save_for_backward({input, weight});
+    context->save_for_backward({call->trains_weight ? input : at::Tensor(), weight});
     start_product(*call, input);
     at::Tensor partial =
         kept_product(*call, [&] { return call->products.multiply(input, weight.t()); });
@@ -173,6 +222,7 @@ Parameter& weight_of(const ShardContext& context,
                                  .blocks = spec.output_blocks,
                                  .sequence_partial = spec.duplicated && context.sequence_parallel(),
                                  .shared_copy = spec.shared_copy,
+                                 .adapter = spec.adapter,
                                  .of_vocabulary = spec.output_layer,
                                  .group_rows = spec.group_rows,
                                  .at_mark = spec.at_mark,
@@ -193,23 +243,35 @@ at::Tensor as_module(const CallPointer& call,
   return in_module(call->modules, call.get(), parameters, input, body);
 }
 
-std::optional<LoraAdapter> make_adapter(const ShardContext& context,
-                                        ParameterStore& store,
-                                        const LinearSpec& spec) {
-  if (!spec.target || !estimator::has_adapter(context.plan, *spec.target)) return std::nullopt;
-  return LoraAdapter(
-      context,
-      store,
-      {.name = spec.name, .inputs = spec.inputs, .outputs = spec.outputs, .at_mark = spec.at_mark});
+bool is_adapted(const ShardContext& context, const LinearSpec& spec) {
+  return spec.target && estimator::has_adapter(context.plan, *spec.target);
 }
 
-/// The product through PyTorch's own linear layer, with what the adapter adds to it.
-at::Tensor autograds_own_product(const LinearCall& call,
-                                 const at::Tensor& input,
-                                 const std::optional<at::Tensor>& bias,
-                                 const std::optional<LoraAdapter>& adapter) {
-  const at::Tensor product = at::linear(input, call.weight->value, bias);
-  return adapter ? adapter->add_to(product, input) : product;
+/// Null without one.
+std::shared_ptr<const Adapter> make_adapter(ShardContext& context,
+                                            ParameterStore& store,
+                                            const LinearSpec& spec,
+                                            bool row_parallel) {
+  if (!is_adapted(context, spec)) return nullptr;
+  if (context.framework().adapters == estimator::Adapters::kMegatronBridge) {
+    return std::make_shared<const ParallelAdapter>(context, store, spec, row_parallel);
+  }
+  return std::make_shared<const LoraAdapter>(context,
+                                             store,
+                                             LoraAdapter::Shape{.name = spec.name,
+                                                                .inputs = spec.inputs,
+                                                                .outputs = spec.outputs,
+                                                                .at_mark = spec.at_mark});
+}
+
+bool gathers_for_adapter(const ShardContext& context, const LinearSpec& spec) {
+  return is_adapted(context, spec) && reads_gathered_norm(context, spec);
+}
+
+LinearSpec of_product(const ShardContext& context, LinearSpec spec) {
+  spec.adapter_reads = is_adapted(context, spec);
+  spec.whole_input |= gathers_for_adapter(context, spec);
+  return spec;
 }
 
 }  // namespace
@@ -225,7 +287,9 @@ ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
                                            ParameterStore& store,
                                            const LinearSpec& spec)
     : call_(std::make_shared<const LinearCall>(
-          context, store, spec, weight_of(context, store, spec, 0), false)) {
+          context, store, of_product(context, spec), weight_of(context, store, spec, 0), false)),
+      holds_norm_(is_adapted(context, spec) && call_->transformer_engine && spec.after_norm),
+      gathering_(gathers_for_adapter(context, spec) ? context.groups.tensor : nullptr) {
   if (spec.bias) {
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},
@@ -234,7 +298,7 @@ ColumnParallelLinear::ColumnParallelLinear(ShardContext& context,
                         .initial_value = InitialValue::kZeros,
                         .at_mark = spec.at_mark});
   }
-  adapter_ = make_adapter(context, store, spec);
+  adapter_ = make_adapter(context, store, spec, false);
 }
 
 at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
@@ -244,12 +308,19 @@ at::Tensor ColumnParallelLinear::forward(const at::Tensor& input) const {
 }
 
 at::Tensor ColumnParallelLinear::compute(const at::Tensor& input) const {
+  if (!adapter_) return product(input, at::Tensor());
+  const at::Tensor read = gathering_ ? GatherForBoth::apply(input, gathering_) : input;
+  return adapter_->add_to(product(read, holds_norm_ ? input : at::Tensor()), read);
+}
+
+/// `held` is kept until backward; it may be undefined.
+at::Tensor ColumnParallelLinear::product(const at::Tensor& input, const at::Tensor& held) const {
+  const at::Tensor& weight = call_->weight->value;
   const auto bias = call_->has_bias ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
-  if (call_->autograds_own) {
-    return autograds_own_product(*call_, input, bias, adapter_);
-  }
-  if (call_->quantized) return quantized_linear(input, call_->weight->value, bias, call_);
-  return ColumnParallelFunction::apply(input, call_->weight->value, bias, call_);
+  if (call_->autograds_own) return at::linear(input, weight, bias);
+  if (call_->quantized) return quantized_linear(input, weight, bias, held, call_);
+  if (call_->trains_weight) return ColumnParallelFunction::apply(input, weight, bias, call_);
+  return FrozenColumnFunction::apply(input, weight, bias, if_defined(held), call_);
 }
 
 at::Tensor ColumnParallelLinear::bias() const {
@@ -279,7 +350,7 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
                                      ParameterStore& store,
                                      const LinearSpec& spec)
     : call_(std::make_shared<const LinearCall>(
-          context, store, spec, weight_of(context, store, spec, 1), true)) {
+          context, store, of_product(context, spec), weight_of(context, store, spec, 1), true)) {
   if (spec.bias) {
     bias_ = &store.add({.name = spec.name + ".bias",
                         .full_shape = {spec.outputs},
@@ -287,7 +358,7 @@ RowParallelLinear::RowParallelLinear(ShardContext& context,
                         .sequence_partial = context.sequence_parallel() && !spec.caller_sums,
                         .at_mark = spec.at_mark});
   }
-  adapter_ = make_adapter(context, store, spec);
+  adapter_ = make_adapter(context, store, spec, true);
 }
 
 at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
@@ -297,12 +368,18 @@ at::Tensor RowParallelLinear::forward(const at::Tensor& input) const {
 }
 
 at::Tensor RowParallelLinear::compute(const at::Tensor& input) const {
+  const at::Tensor output = product(input);
+  return adapter_ ? adapter_->add_to(output, input) : output;
+}
+
+at::Tensor RowParallelLinear::product(const at::Tensor& input) const {
+  const at::Tensor& weight = call_->weight->value;
   if (call_->autograds_own) {
     const auto bias = bias_ ? std::optional<at::Tensor>(bias_->value) : std::nullopt;
-    return autograds_own_product(*call_, input, bias, adapter_);
+    return at::linear(input, weight, bias);
   }
-  if (call_->quantized) return quantized_linear(input, call_->weight->value, {}, call_);
-  return RowParallelFunction::apply(input, call_->weight->value, call_);
+  if (call_->quantized) return quantized_linear(input, weight, {}, {}, call_);
+  return RowParallelFunction::apply(input, weight, call_);
 }
 
 at::Tensor RowParallelLinear::bias() const {

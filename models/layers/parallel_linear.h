@@ -37,8 +37,8 @@ struct LinearSpec {
   bool caller_adds_bias = false;         ///< column parallel: forward() does not add the bias
   int64_t output_blocks = 1;             ///< see ParameterSpec::blocks
   std::vector<int64_t> group_rows = {};  ///< see Parameter
-  /// It is the output layer, which is always Megatron-LM's own; the other linear layers may be
-  /// TransformerEngine's.
+  /// It is the output layer, which is always Megatron-LM's own, as are the layers of adapters; the
+  /// other linear layers may be TransformerEngine's.
   bool output_layer = false;
   /// For a column parallel layer: it is not split; each tensor rank has all of it and applies it to
   /// its own rows.
@@ -56,8 +56,12 @@ struct LinearSpec {
   std::optional<PackedRows> packed = {};  ///< rows of another weight; see PackedRows
   /// Which of the layers that may have an adapter it is; see lora_adapter.h.
   std::optional<estimator::AdapterTarget> target = {};
+  bool adapter = false;                ///< it is a layer of an adapter; see parallel_adapter.h
+  bool adapter_reads = false;          ///< its own adapter reads the input, too
   Parameter* shared_weight = nullptr;  ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
+
+  bool is_megatrons_own() const { return output_layer || adapter; }
 };
 
 struct LinearCall;
@@ -83,10 +87,14 @@ class ColumnParallelLinear {
 
  private:
   at::Tensor compute(const at::Tensor& input) const;
+  at::Tensor product(const at::Tensor& input, const at::Tensor& held) const;
 
   std::shared_ptr<const LinearCall> call_;
   Parameter* bias_ = nullptr;
-  std::optional<LoraAdapter> adapter_;
+  std::shared_ptr<const Adapter> adapter_;  ///< null without one
+  bool holds_norm_;  ///< what the norm gave is kept, although the weight needs no input
+  /// Gathers the input for the product and the adapter at once; else null.
+  std::shared_ptr<Communicator> gathering_;
 };
 
 class RowParallelLinear {
@@ -100,10 +108,11 @@ class RowParallelLinear {
 
  private:
   at::Tensor compute(const at::Tensor& input) const;
+  at::Tensor product(const at::Tensor& input) const;
 
   std::shared_ptr<const LinearCall> call_;
   Parameter* bias_ = nullptr;
-  std::optional<LoraAdapter> adapter_;
+  std::shared_ptr<const Adapter> adapter_;  ///< null without one
 };
 
 }  // namespace models

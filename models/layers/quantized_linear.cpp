@@ -17,7 +17,9 @@ QuantizedLayer::QuantizedLayer(const ShardContext& context, const LinearSpec& sp
       row_parallel(is_row),
       keeps_input(spec.input_is_kept && products.finds_scale()),
       after_norm(spec.after_norm),
+      frees_input(spec.after_norm && !spec.adapter_reads),
       keeps_rows(spec.after_norm && estimator::quantization_of(context.plan.training).bits == 4),
+      agreeing(is_row || !context.sequence_parallel() ? nullptr : context.groups.tensor),
       observer_(context.observer) {}
 
 const Quantized& QuantizedLayer::weight(const LinearCall& call) {
@@ -25,7 +27,7 @@ const Quantized& QuantizedLayer::weight(const LinearCall& call) {
 }
 
 bool is_quantized(const ShardContext& context, const LinearSpec& spec) {
-  return estimator::quantizes(context.plan.training) && !spec.output_layer;
+  return estimator::quantizes(context.plan.training) && !spec.is_megatrons_own();
 }
 
 std::shared_ptr<QuantizedLayer> make_quantized_layer(const ShardContext& context,
@@ -36,6 +38,56 @@ std::shared_ptr<QuantizedLayer> make_quantized_layer(const ShardContext& context
 }
 
 namespace {
+
+bool gathers_input(const LinearCall& call) {
+  return !call.quantized->row_parallel && call.sequence_parallel && call.tensor_group;
+}
+
+Quantized gathered(const LinearCall& call, const Quantized& part) {
+  const QuantizedProducts& products = call.quantized->products;
+  Quantized whole = products.memory_for_all(part, *call.tensor_group);
+  products.gather(whole, part, *call.tensor_group, /*overlaps=*/false);
+  return whole;
+}
+
+/// By columns for the weight's product; TransformerEngine's layer with a norm makes them always.
+Quantized quantized_gradient(const LinearCall& call, const at::Tensor& gradient) {
+  const QuantizedLayer& layer = *call.quantized;
+  const QuantizedProducts& products = layer.products;
+  const bool columns = call.trains_weight || layer.after_norm;
+  const bool gathers = layer.row_parallel && call.sequence_parallel && call.tensor_group;
+  if (!gathers) {
+    return products.quantize(gradient, QuantizedRole::kGradient, {.columns = columns});
+  }
+  Quantized whole =
+      gathered(call,
+               products.quantize(gradient,
+                                 QuantizedRole::kGradient,
+                                 {.columns = columns && products.gathers_columns(), .waits = true},
+                                 call.tensor_group));
+  if (columns) products.transpose(whole);
+  return whole;
+}
+
+/// [..., k] of the input times the weight, and the bias.
+at::Tensor forward_product(const LinearCall& call,
+                           const Quantized& input,
+                           c10::ScalarType type,
+                           const std::optional<at::Tensor>& bias) {
+  QuantizedLayer& layer = *call.quantized;
+  const at::Tensor product = layer.products.multiply(
+      input.along_rows(), layer.weight(call).along_rows().transposed(), type, bias);
+  const at::Tensor output = product.view(product_shape(input.by_rows, product.size(1)));
+  return layer.row_parallel ? summed(call, output) : output;
+}
+
+at::Tensor gradient_of_input(const LinearCall& call,
+                             const Quantized& gradient,
+                             c10::ScalarType type) {
+  QuantizedLayer& layer = *call.quantized;
+  return layer.products.multiply(gradient.along_rows(), layer.weight(call).along_columns(), type)
+      .view(product_shape(gradient.by_rows, call.weight->value.size(1)));
+}
 
 struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
   static at::Tensor forward(AutogradContext* context,
@@ -54,16 +106,13 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
     Quantized held = products.quantize(
         input,
         QuantizedRole::kInput,
-        {.rows = true, .columns = keeps_columns, .waits = gathers, .of_norm = layer.after_norm},
+        {.rows = true, .columns = keeps_columns, .waits = gathers, .of_norm = layer.frees_input},
         gathers ? call->tensor_group : nullptr);
     keep_input(context, layer, input, held, gathers);
-    if (layer.after_norm) take_memory(input);
+    if (layer.frees_input) take_memory(input);
     held.by_columns.reset();
     if (gathers) held = gathered(*call, held);
-    const at::Tensor product = products.multiply(
-        held.along_rows(), layer.weight(*call).along_rows().transposed(), type, bias);
-    const at::Tensor output = product.view(product_shape(held.by_rows, product.size(1)));
-    return layer.row_parallel ? summed(*call, output) : output;
+    return forward_product(*call, held, type, bias);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -81,12 +130,7 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
       gathering = products.gather(whole, input, *call->tensor_group, call->overlaps_backward);
       input = whole;
     }
-    at::Tensor input_gradient =
-        products
-            .multiply(gradient.along_rows(),
-                      layer.weight(*call).along_columns(),
-                      sixteen_bits.scalar_type())
-            .view(product_shape(gradient.by_rows, call->weight->value.size(1)));
+    at::Tensor input_gradient = gradient_of_input(*call, gradient, sixteen_bits.scalar_type());
     const at::Tensor whole_gradient = call->overlaps_backward ? input_gradient : at::Tensor();
     PendingCall summing;
     if (call->tensor_group && !layer.row_parallel) summing = start_sum(*call, input_gradient);
@@ -100,17 +144,6 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
   }
 
  private:
-  static bool gathers_input(const LinearCall& call) {
-    return !call.quantized->row_parallel && call.sequence_parallel && call.tensor_group;
-  }
-
-  static Quantized gathered(const LinearCall& call, const Quantized& part) {
-    const QuantizedProducts& products = call.quantized->products;
-    Quantized whole = products.memory_for_all(part, *call.tensor_group);
-    products.gather(whole, part, *call.tensor_group, /*overlaps=*/false);
-    return whole;
-  }
-
   /// Columns where there are any: "All-gather is not supported with FP8 column-wise data"
   /// (linear.py).
   static void keep_input(AutogradContext* context,
@@ -150,21 +183,6 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
     return input;
   }
 
-  static Quantized quantized_gradient(const LinearCall& call, const at::Tensor& gradient) {
-    const QuantizedProducts& products = call.quantized->products;
-    const bool gathers =
-        call.quantized->row_parallel && call.sequence_parallel && call.tensor_group;
-    if (!gathers) return products.quantize(gradient, QuantizedRole::kGradient, QuantizedUse());
-    Quantized whole = gathered(
-        call,
-        products.quantize(gradient,
-                          QuantizedRole::kGradient,
-                          {.rows = true, .columns = products.gathers_columns(), .waits = true},
-                          call.tensor_group));
-    products.transpose(whole);
-    return whole;
-  }
-
   /// The weight's gradient for autograd; undefined when it went straight into the main gradient.
   static at::Tensor finish_weight(const LinearCall& call,
                                   const Quantized& gradient,
@@ -179,13 +197,56 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
   }
 };
 
+/// Of a weight that does not change.
+struct FrozenQuantizedFunction : torch::autograd::Function<FrozenQuantizedFunction> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& input,
+                            const at::Tensor&,  // the weight
+                            const std::optional<at::Tensor>& bias,
+                            const std::optional<at::Tensor>& held,
+                            const CallPointer& call) {
+    keep(context, call);
+    start_product(*call, input);
+    const QuantizedLayer& layer = *call->quantized;
+    const c10::ScalarType type = input.scalar_type();
+    const bool is_part = held && !held->is_same(input);
+    const Quantized part = is_part ? rows_of(layer, *held, /*waits=*/true) : Quantized();
+    const bool gathers = gathers_input(*call);
+    Quantized read = rows_of(layer, input, gathers);
+    const Quantized& saved = is_part ? part : read;
+    if (held) context->save_for_backward({saved.by_rows, saved.scale_of_rows});
+    if (layer.frees_input) take_memory(input);
+    if (gathers) read = gathered(*call, read);
+    return forward_product(*call, read, type, bias);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const CallPointer& call = kept<CallPointer>(context);
+    const Quantized gradient = quantized_gradient(*call, gradients[0]);
+    at::Tensor of_input = gradient_of_input(*call, gradient, gradients[0].scalar_type());
+    if (call->tensor_group && !call->quantized->row_parallel) start_sum(*call, of_input).wait();
+    return {of_input, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+
+ private:
+  static Quantized rows_of(const QuantizedLayer& layer, const at::Tensor& input, bool waits) {
+    return layer.products.quantize(
+        input,
+        QuantizedRole::kInput,
+        {.columns = false, .waits = waits, .of_norm = layer.frees_input},
+        layer.agreeing);
+  }
+};
+
 }  // namespace
 
 at::Tensor quantized_linear(const at::Tensor& input,
                             const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias,
+                            const at::Tensor& held,
                             const std::shared_ptr<const LinearCall>& call) {
-  return QuantizedFunction::apply(input, weight, bias, call);
+  if (call->trains_weight) return QuantizedFunction::apply(input, weight, bias, call);
+  return FrozenQuantizedFunction::apply(input, weight, bias, if_defined(held), call);
 }
 
 }  // namespace models

@@ -27,10 +27,13 @@ class QuantizedLayer {
   const QuantizedProducts products;
   const bool row_parallel;
   const bool keeps_input;  ///< in 16 bits, since attention keeps it anyway
-  const bool after_norm;   ///< whose result nobody else needs: it is freed once it is quantized
+  const bool after_norm;   ///< TransformerEngine's layer with the norm before it
+  const bool frees_input;  ///< as soon as it is quantized: nobody else needs it
   /// Of an input that is gathered again, beside the columns: _LayerNormLinear drops the rows of 8
   /// bits alone (transformer_engine/pytorch/module/layernorm_linear.py).
   const bool keeps_rows;
+  /// The ranks that agree on the scale of an input of which each has a part; or null.
+  const std::shared_ptr<Communicator> agreeing;
 
  private:
   Observer& observer_;
@@ -44,10 +47,12 @@ std::shared_ptr<QuantizedLayer> make_quantized_layer(const ShardContext& context
                                                      const LinearSpec& spec,
                                                      bool row_parallel);
 
-/// What ColumnParallelLinear::forward and RowParallelLinear::forward return.
+/// What ColumnParallelLinear::forward and RowParallelLinear::forward return. Of a weight that does
+/// not change nothing is kept but `held`, quantized, if it is defined.
 at::Tensor quantized_linear(const at::Tensor& input,
                             const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias,
+                            const at::Tensor& held,
                             const std::shared_ptr<const LinearCall>& call);
 
 }  // namespace models

@@ -131,11 +131,12 @@ at::Tensor ModelChunk::in_unit(int64_t unit, const at::Tensor& input, const Unit
   return context_.fully_sharded[static_cast<std::size_t>(chunk_)]->run(unit, input, body);
 }
 
-/// Of weights that do not change the output has no gradient, and checkpoints would have none
-/// (enable_input_require_grads in transformers/modeling_utils.py).
+/// Of weights that do not change the output has no gradient, and checkpoints of whole layers would
+/// have none (enable_input_require_grads in transformers/modeling_utils.py,
+/// maybe_enable_recompute_inputs_grad in megatron/bridge/peft/recompute.py).
 at::Tensor ModelChunk::embed(const at::Tensor& tokens) const {
   const bool asks_for_gradient = context_.plan.training.has_adapters() &&
-                                 context_.plan.training.recompute != estimator::Recompute::kNone;
+                                 context_.plan.training.recompute == estimator::Recompute::kFull;
   return in_unit(embedding_unit_, tokens, [&](const at::Tensor& input) {
     const at::Tensor embedded = embedding_->forward(input);
     return asks_for_gradient ? embedded.requires_grad_(true) : embedded;
@@ -208,11 +209,19 @@ at::Tensor ModelChunk::with_losses(const at::Tensor& predictions, at::Tensor lab
 
 namespace {
 
+/// GPTModel.forward of Megatron-LM holds what its output layer reads until the loss is there; a
+/// frozen one keeps nothing of it.
+bool holds_read(const ShardContext& context) {
+  return context.plan.training.framework == estimator::Framework::kMegatronLm;
+}
+
 /// GPTModel.forward of Megatron-LM holds the embedding's output until it returns. Of one sample
 /// without dropout this is a view, and the first layer's input another tensor over its memory
-/// (make_viewless_tensor in megatron/core/transformer/transformer_block.py), which is cut alone.
+/// (make_viewless_tensor in megatron/core/transformer/transformer_block.py), which is cut alone. A
+/// frozen first layer keeps none of it.
 bool holds_embedded(const ShardContext& context) {
   const estimator::TrainingConfig& t = context.plan.training;
+  if (holds_read(context) && t.has_adapters()) return true;
   return t.distribute_saved_activations && t.framework == estimator::Framework::kMegatronLm &&
          t.micro_batch_size == 1 && context.plan.model.hidden_dropout == 0;
 }
@@ -289,9 +298,11 @@ ChunkOutput ModelChunk::with_loss(at::Tensor hidden, const at::Tensor& labels) c
     return result;
   }
   at::Tensor scores = in_unit(head_unit_, hidden, [&](const at::Tensor& last) {
-    return logits(norm_is_apart() ? last : normalized(last));
+    read = norm_is_apart() ? last : normalized(last);
+    return logits(read);
   });
   hidden = at::Tensor();
+  if (!holds_read(context_)) read = at::Tensor();
   if (!labels.defined()) return {.output = scores, .logits = {}};
   const at::Tensor held = context_.torch_pipeline() ? scores.detach() : at::Tensor();
   return {.output = loss(std::move(scores), labels), .logits = held};

@@ -366,7 +366,8 @@ void Trainer::reduce_gradients() {
   const DirectionScope direction(context_.observer, Direction::kReduceGradients);
   const ModuleScope module(context_.observer, "gradients");
   reduce_sequence_partial_gradients();
-  if (Parameter* tied = stage_->tied_weight(); tied != nullptr && context_.groups.embedding) {
+  Parameter* tied = stage_->tied_weight();
+  if (tied != nullptr && tied->trained && context_.groups.embedding) {
     context_.groups.embedding->all_reduce(tied->main_gradient);
   }
 }

@@ -107,7 +107,7 @@ ParameterList ParameterStore::trained() const {
 }
 
 ParameterList ParameterStore::of_experts(bool experts) {
-  ParameterList list = in_order_;
+  ParameterList list = trained();
   std::erase_if(list, [&](const Parameter* parameter) { return parameter->expert != experts; });
   return list;
 }

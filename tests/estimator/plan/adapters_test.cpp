@@ -47,7 +47,7 @@ TEST(Adapters, OfOtherFrameworksAndModelsAreRefusedWithTheWayOut) {
     const std::string text = complaint_about(plan);
     EXPECT_NE(text.find(words), std::string::npos) << words << " is not in\n" << text;
   };
-  expect_words(adapted({{"framework", "megatron-lm"}}), "use --framework transformers");
+  expect_words(adapted({{"framework", "nanotron"}}), "use --framework transformers or megatron-lm");
   expect_words(adapted({{"lora_target_modules", {"qkv"}}}), "use all-linear, q_proj");
   const std::string dropout = complaint_about(adapted({{"lora_rank", 0}, {"lora_dropout", 0.1}}));
   EXPECT_NE(dropout.find("training.lora_dropout, training.lora_rank = 0"), std::string::npos);
@@ -60,6 +60,47 @@ TEST(Adapters, OfOtherFrameworksAndModelsAreRefusedWithTheWayOut) {
   Json plain_mlp = adapted({{"lora_target_modules", {"gate_proj"}}});
   plain_mlp["model"]["activation"] = "gelu";
   expect_words(plain_mlp, "nothing would be trained");
+}
+
+/// Megatron-Bridge's.
+Json bridged(const Json& training) {
+  Json plan = adapted(training);
+  plan["training"]["framework"] = "megatron-lm";
+  return plan;
+}
+
+// A rank of 4, three layers: one product for query, key and value 8 + 16, the projection 8 + 8,
+// gate and up together 8 + 32, the last one 16 + 8.
+TEST(MegatronAdapters, HaveTheNamesOfMegatronsLayersAndBesideAllOfThemByDefault) {
+  const auto count = [](const Json& modules) {
+    return adapter_parameter_count(small_plan(bridged({{"lora_target_modules", modules}})));
+  };
+  EXPECT_EQ(count({"linear_qkv"}), 3 * 4 * 24);
+  EXPECT_EQ(count({"linear_proj", "linear_fc2"}), 3 * 4 * (16 + 24));
+  EXPECT_EQ(count(Json::array()), 3 * 4 * (24 + 16 + 40 + 24));
+  EXPECT_EQ(count({"all-linear"}), count(Json::array()));
+}
+
+TEST(MegatronAdapters, HaveTheTypeOfTheWeights) {
+  const Plan plan = small_plan(bridged(Json::object()));
+  EXPECT_EQ(plan.training.parameter_dtype(), Dtype::kBf16);
+  EXPECT_EQ(plan.training.frozen_dtype(), Dtype::kBf16);
+}
+
+TEST(MegatronAdapters, AreRefusedWithTheWayOut) {
+  const auto expect_words = [](const Json& plan, const char* words) {
+    const std::string text = complaint_about(plan);
+    EXPECT_NE(text.find(words), std::string::npos) << words << " is not in\n" << text;
+  };
+  expect_words(bridged({{"lora_target_modules", {"q_proj"}}}),
+               "use all-linear, linear_qkv, linear_proj, linear_fc1, linear_fc2");
+  Json split = bridged({{"lora_rank", 3}});
+  split["parallelism"]["tensor"] = 2;
+  expect_words(split, "use a rank that 2 divides");
+  Json experts = bridged(Json::object());
+  experts["model"]["num_experts"] = 4;
+  expect_words(experts, "adapters of experts and of latent attention are not supported");
+  expect_words(bridged({{"fp4_format", "e2m1"}}), "training.fp4_format");
 }
 
 // c_attn of GPT-2, query_key_value of GPT-NeoX, qkv_proj of Phi-3: "Target modules {'q_proj'} not

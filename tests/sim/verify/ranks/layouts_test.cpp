@@ -423,6 +423,25 @@ constexpr const char* kBf16Fused =
 constexpr const char* kFsdp2Plain =
     R"({"parallelism": {"data": 2, "zero_stage": 3}, "training": {"framework": "plain"}})";
 
+// Megatron-Bridge's adapters, whose matrices the tensor ranks split.
+constexpr const char* kAdapters = R"({"training": {"framework": "megatron-lm", "lora_rank": 4}})";
+constexpr const char* kAdaptersOfOne =
+    R"({"training": {"framework": "megatron-lm", "lora_rank": 4,
+                     "lora_target_modules": ["linear_qkv"]}})";
+constexpr const char* kAdaptersOfOwnLayers =
+    R"({"training": {"framework": "megatron-lm", "lora_rank": 4, "transformer_impl": "local"}})";
+
+INSTANTIATE_TEST_SUITE_P(
+    Adapters,
+    VerifiedLayout,
+    testing::Values(Layout{"Tensor2", 2, kTensor2, true, kAdapters},
+                    Layout{"Tensor2Sequence", 2, kTensor2Sp, true, kAdapters},
+                    Layout{"Tensor2SequenceOfOne", 2, kTensor2Sp, true, kAdaptersOfOne},
+                    Layout{"Tensor2SequenceLocal", 2, kTensor2Sp, true, kAdaptersOfOwnLayers},
+                    Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2, true, kAdapters},
+                    Layout{"FullRecompute", 4, kFullRecompute, true, kAdapters}),
+    testing::PrintToStringParamName());
+
 INSTANTIATE_TEST_SUITE_P(
     Latent,
     VerifiedLayout,
