@@ -48,6 +48,7 @@ using estimator::Json;
 using ValueKind = PythonValue::Kind;
 
 constexpr const char* kDispatcherFunction = "apply_flex_dispatcher_backend";
+constexpr const char* kAdaptersFunction = "default_peft_config";
 constexpr const char* kPrecisionModule = "megatron.bridge.training.mixed_precision";
 
 const std::vector<BridgeRow>& bridge_rows() {
@@ -113,6 +114,24 @@ void apply_dispatcher(const PythonValue& call, const std::string& gpu) {
       *model, "moe_token_dispatcher_type", python_constant(runs ? "flex" : "alltoall"), call.text);
   set_python_item(*model, "moe_flex_dispatcher_backend", backend, call.text);
   if (runs) set_python_item(*model, "moe_shared_expert_overlap", python_constant(false), call.text);
+}
+
+/// default_peft_config() in recipes/utils/dataset_utils.py: the adapters of that name, or those
+/// that are given.
+void make_adapters(PythonValue& call) {
+  constexpr const char* kScheme = "peft_scheme";
+  const PythonValue* given = field(call, kScheme);
+  if (given == nullptr) given = python_argument(call, 0);
+  if (given == nullptr) return;
+  const PythonValue scheme = *given;
+  const std::string name = estimator::lower_case(scheme.as_text());
+  std::erase_if(*call.items, [&](const PythonItem& item) {
+    return item.name == kScheme || item.name == kPythonArguments;
+  });
+  if (scheme.is(ValueKind::kObject)) call = scheme;
+  if (scheme.is_none() || name == "none") call = python_constant(estimator::JsonValue());
+  if (name == "lora") call.text = "megatron.bridge.peft.lora.LoRA";
+  if (name == "dora") call.text = "megatron.bridge.peft.dora.DoRA";
 }
 
 void add_bridge(PythonValue& object) {
@@ -318,11 +337,12 @@ ImportedPlan import_megatron_recipe(PythonFile file,
   std::string gpu;
   const auto complete = [&gpu](PythonValue& object) {
     if (object.text.ends_with(kDispatcherFunction)) return apply_dispatcher(object, gpu);
+    if (object.text.ends_with(kAdaptersFunction)) return make_adapters(object);
     add_bridge(object);
   };
   PythonProgram program(std::move(file),
                         {.find = python_files_around(),
-                         .not_followed = {kDispatcherFunction},
+                         .not_followed = {kDispatcherFunction, kAdaptersFunction},
                          .on_object = complete});
   const std::string chosen = chosen_function(program.functions(), "*_config", function, origin);
   if (const auto gpus = gpus_of(chosen)) gpu = gpus->gpu;

@@ -19,6 +19,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 /// A checkout with a recipe as Megatron-Bridge has them: one that changes another, which lies in
 /// another module.
@@ -237,6 +238,60 @@ TEST_F(RecipeFiles, QuantizeWeightsAgainWhereTheyAreKeptInSixteenBits) {
   EXPECT_THAT(names_of_techniques(imported(recipes + "fp8mx_config")),
               ElementsAre("weights-quantized-again"));
   EXPECT_THAT(names_of_techniques(imported(recipes + "fp8mx_param_config")), IsEmpty());
+}
+
+/// Fine-tunings, as recipes/llama/h100/llama3.py has them.
+constexpr const char* kFineTunings = R"(
+from megatron.bridge.recipes.llama import llama3_70b_pretrain_config
+from megatron.bridge.recipes.utils.dataset_utils import default_peft_config
+from megatron.bridge.peft.dora import DoRA
+from megatron.bridge.peft.lora import LoRA
+
+def llama3_70b_peft_config(peft_scheme="lora"):
+    cfg = llama3_70b_pretrain_config()
+    peft_cfg = default_peft_config(peft_scheme)
+    cfg.peft = peft_cfg
+    if isinstance(peft_scheme, str) and peft_scheme.lower() in ["lora", "dora"]:
+        peft_cfg.dim = 16
+        peft_cfg.alpha = 32
+    return cfg
+
+def llama3_70b_usual_config():
+    cfg = llama3_70b_pretrain_config()
+    cfg.peft = LoRA(target_modules=["linear_qkv"], dropout=0.1)
+    return cfg
+
+def llama3_70b_dora_config():
+    return llama3_70b_peft_config("dora")
+
+def llama3_70b_other_config():
+    cfg = llama3_70b_pretrain_config()
+    cfg.peft = default_peft_config("lora", target_modules=["linear_proj"], lora_dtype="float32")
+    return cfg
+
+def llama3_70b_sft_config():
+    return llama3_70b_peft_config("none")
+)";
+
+// dim of LoRA in megatron/bridge/peft/lora.py is 32.
+TEST_F(RecipeFiles, MayTrainAdapters) {
+  write_bridge();
+  write("src/megatron/bridge/perf_recipes/lora.py", kFineTunings);
+  const auto recipe = [&](const std::string& name) {
+    return imported("src/megatron/bridge/perf_recipes/lora.py:llama3_70b_" + name + "_config");
+  };
+  EXPECT_EQ(said_key(recipe("peft"), "training.lora_rank"), 16);
+  EXPECT_TRUE(said_key(recipe("peft"), "training.lora_target_modules").is_null());
+  EXPECT_EQ(said_key(recipe("usual"), "training.lora_rank"), 32);
+  EXPECT_EQ(said_key(recipe("usual"), "training.lora_dropout"), 0.1);
+  EXPECT_EQ(said_key(recipe("usual"), "training.lora_target_modules"), Json{"linear_qkv"});
+  EXPECT_TRUE(said_key(recipe("sft"), "training.lora_rank").is_null());
+  for (const char* known : {"peft", "usual", "sft"}) {
+    EXPECT_THAT(names_of_techniques(recipe(known)), Not(Contains("adapters"))) << known;
+  }
+  for (const char* unknown : {"dora", "other"}) {
+    EXPECT_THAT(names_of_techniques(recipe(unknown)), Contains("adapters")) << unknown;
+  }
 }
 
 TEST_F(RecipeFiles, MayMultiplyInFourBits) {
