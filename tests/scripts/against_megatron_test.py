@@ -19,7 +19,7 @@ from against.order import OrderedPart  # noqa: E402
 from against.report import Row  # noqa: E402
 from against.runs import Run  # noqa: E402
 from against_megatron.configurations import (  # noqa: E402
-    JUDGE, Configuration, draw_configuration, draw_configurations)
+    ADAPTERS, JUDGE, Configuration, draw_configuration, draw_configurations)
 
 GIB = 1 << 30
 
@@ -130,6 +130,18 @@ class Draws(unittest.TestCase):
                 for arguments in (configuration.onerank_arguments(), configuration.megatron_arguments()):
                     self.assertEqual(arguments[arguments.index("--transformer-impl") + 1], "local")
                     self.assertEqual(arguments.count("--no-rope-fusion"), 1)
+
+    def test_give_adapters_that_tensor_ranks_divide_to_both_sides(self):
+        for family in ADAPTERS:
+            for number in range(30):
+                configuration = draw_configuration("adapters", number, family)
+                lora, ours = configuration.adapters(), configuration.onerank_arguments()
+                self.assertEqual(lora["dim"], number_after(ours, "--lora-rank", 0))
+                self.assertEqual(lora["dim"] % number_after(ours, "--tensor-model-parallel-size", 1), 0)
+                self.assertEqual(",".join(lora.get("target_modules", [])),
+                                 value_after(ours, "--lora-target-modules", ""))
+                self.assertNotIn("--lora-rank", configuration.megatron_arguments())
+        self.assertIsNone(draw_configuration("adapters", 0, "dense").adapters())
 
     def test_give_both_sides_the_vocabulary_that_the_null_tokenizer_has(self):
         configuration = draw_configuration("1", 0, "dense")

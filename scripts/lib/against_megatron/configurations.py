@@ -8,10 +8,12 @@ from against.report import Judge
 from .variations import vary
 
 FAMILIES = ("dense", "fp8", "fp4", "experts", "fp8-experts", "fp4-experts", "gpt-oss", "mla", "mtp", "local")
+# Of Megatron-Bridge, whose checkout they need.
+ADAPTERS = ("lora", "fp8-lora")
 
-DENSE = ("dense", "fp8", "fp4", "mtp", "local")
+DENSE = ("dense", "fp8", "fp4", "mtp", "local", *ADAPTERS)
 EXPERTS = ("experts", "fp8-experts", "fp4-experts", "gpt-oss")
-EIGHT_BITS = ("fp8", "fp8-experts")
+EIGHT_BITS = ("fp8", "fp8-experts", "fp8-lora")
 FOUR_BITS = ("fp4", "fp4-experts")
 
 JUDGE = Judge(program="Megatron-LM", kind="against_megatron", bound=0.003, close=0.001,
@@ -54,6 +56,16 @@ class Configuration:
         def value(flag):
             return self.words[self.words.index(flag) + 1]
         return f"{value('--moe-router-topk')}/{value('--num-experts')}"
+
+    def adapters(self):
+        """The arguments of Megatron-Bridge's LoRA; none without adapters."""
+        words = dict(zip(self.onerank_words[::2], self.onerank_words[1::2]))
+        if "--lora-rank" not in words:
+            return None
+        lora = {"dim": int(words["--lora-rank"]), "dropout": float(words.get("--lora-dropout", 0))}
+        if "--lora-target-modules" in words:
+            lora["target_modules"] = words["--lora-target-modules"].split(",")
+        return lora
 
     def onerank_arguments(self):
         # With --fp16 alone Megatron-LM reduces gradients in fp16.
@@ -106,7 +118,7 @@ def _layout(draw, family):
     tensor = draw.one_of(1, 1, 2, 2, 4)
     pipeline = draw.one_of(1, 1, 2, 4)
     chunks = draw.one_of(1, 1, 2) if pipeline > 1 else 1
-    context = draw.one_of(1, 1, 1, 2) if family in ("dense", "fp8", "fp4") else 1
+    context = draw.one_of(1, 1, 1, 2) if family in ("dense", "fp8", "fp4", *ADAPTERS) else 1
     data = draw.one_of(1, 2, 4)
     expert = draw.one_of(*[e for e in (1, 2, 4) if e <= data * tensor]) \
         if family in EXPERTS else 1
@@ -191,6 +203,15 @@ def _predictions(draw):
     return ["--mtp-num-layers", str(draw.one_of(1, 1, 2))]
 
 
+def _adapters(draw, layout):
+    """Onerank's words; Megatron-LM has none for them."""
+    words = ["--lora-rank", str(layout.tensor * draw.one_of(4, 8, 16))]
+    layers = [name for name in ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2") if draw.chance(0.5)]
+    if layers:
+        words += ["--lora-target-modules", ",".join(layers)]
+    return words + draw.one_of([], [], ["--lora-dropout", "0.1"])
+
+
 def _latents(draw):
     return ["--multi-latent-attention", "--q-lora-rank", str(draw.between(128, 512, 64)),
             "--kv-lora-rank", str(draw.between(128, 512, 64)), "--qk-head-dim", "64",
@@ -256,6 +277,7 @@ def _recomputed_modules(draw, family, words):
     """Which modules selective recompute runs again."""
     modules = {"dense": ["core_attn", "mlp", "layernorm"], "fp8": ["core_attn", "mlp"],
                "mtp": ["core_attn", "mlp", "layernorm"], "local": ["core_attn", "mlp"],
+               "lora": ["core_attn", "mlp", "layernorm"], "fp8-lora": ["core_attn", "mlp"],
                "mla": ["core_attn", "mlp", "layernorm", "mla_up_proj"],
                "experts": ["core_attn", "moe", "shared_experts", "layernorm", "moe_act"],
                "fp8-experts": ["core_attn", "moe", "shared_experts", "moe_act"],
@@ -361,7 +383,7 @@ def draw_configuration(seed, number, family):
         training.append("--grad-reduce-in-bf16")
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
     words = _divided_inputs(Draw(f"{seed}/inputs", number), family, words + training)
-    onerank = []
+    onerank = _adapters(Draw(f"{seed}/adapters", number), layout) if family in ADAPTERS else []
     if family == "local":
         words, needs = _of_own_layers(words), set()
         real.append("--no-persist-layer-norm")

@@ -1,5 +1,6 @@
 """pretrain_gpt.py of a checkout of Megatron-LM, as one rank."""
 import dataclasses
+import json
 import os
 import pathlib
 
@@ -13,6 +14,7 @@ STAND_INS = HERE / "stand_ins"
 class Machine(runs.Machine):
     megatron: pathlib.Path  # a checkout of Megatron-LM; the Python has TransformerEngine
     fused_attention: pathlib.Path  # library of stand_ins/fused_attention.cpp
+    bridge: pathlib.Path | None = None  # a checkout of Megatron-Bridge, for adapters
 
     def framework(self, _configuration):
         return "megatron-lm"
@@ -26,8 +28,9 @@ class Machine(runs.Machine):
         return ["--expert-balance", "balanced"] if has_experts else []
 
     def command(self, configuration):
-        return [self.python, self.megatron / "pretrain_gpt.py",
-                *configuration.megatron_arguments()]
+        program = self.megatron / "pretrain_gpt.py"
+        programs = [program] if configuration.adapters() is None else [HERE / "with_adapters.py", program]
+        return [self.python, *programs, *configuration.megatron_arguments()]
 
     def has_step(self, configuration):
         """A stage waits for messages of others, and attention that is a stand-in takes no time."""
@@ -40,6 +43,9 @@ class Machine(runs.Machine):
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "PYTHONPATH": os.pathsep.join([str(STAND_INS), str(self.megatron)]),
             "ONERANK_STAND_INS": ",".join(sorted(configuration.needs))}
+        if configuration.adapters() is not None:
+            environment["ONERANK_BRIDGE"] = str(self.bridge)
+            environment["ONERANK_ADAPTERS"] = json.dumps(configuration.adapters())
         if "masked_select" in configuration.needs:
             environment["ONERANK_EXPERT_SHARE"] = configuration.expert_share()
         if "fused_attention" in configuration.needs:
