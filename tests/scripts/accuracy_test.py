@@ -206,6 +206,7 @@ class Plans(unittest.TestCase):
     def test_mixtures_of_experts_are_counted_apart(self):
         self.assertEqual(row().label, "s")
         self.assertEqual(dataclasses.replace(row(), category="moe").label, "s-experts")
+        self.assertEqual(dataclasses.replace(row(), category="peft").label, "s-adapters")
 
     def test_numbers_in_words_are_read(self):
         words = {**ARCH, "vocab": "~250k (250112/250880 padded)"}
@@ -264,6 +265,16 @@ class Plans(unittest.TestCase):
         whole = plans.plan_of(row(precision="bf16", cuda_graphs="local: full_iteration"))["training"]
         self.assertEqual((whole["cuda_graph_impl"], whole["cuda_graph_modules"]), ("local", ["full_iteration"]))
         self.assertNotIn("moe_router_fusion", whole)
+
+    def test_a_recipe_of_megatron_bridge_says_its_adapters(self):
+        said = plans.plan_of(row(precision="bf16", lora_rank=16, lora_target_modules=["linear_qkv"]))["training"]
+        self.assertEqual((said["lora_rank"], said["lora_target_modules"]), (16, ["linear_qkv"]))
+        self.assertNotIn("lora_rank", plans.plan_of(row(precision="bf16"))["training"])
+        tuned = [r for r in read_rows(SCRIPTS / "data" / "ground-truth.json")
+                 if r.source == "bridge" and r.config.get("task") == "LoRA"]
+        self.assertTrue(tuned)
+        for each in tuned:
+            self.assertIn("lora_rank", each.config, each.id)
 
     def test_each_complete_row_of_megatron_bridge_names_its_recipe(self):
         rows = [r for r in read_rows(SCRIPTS / "data" / "ground-truth.json")

@@ -198,6 +198,9 @@ def _recipe_training(config):
         training["moe_flex_dispatcher_backend"] = config["dispatcher"]
     if config.get("recipe") and config["arch"].get("experts"):
         training["moe_router_fusion"] = True
+    for key in ("lora_rank", "lora_target_modules"):
+        if key in config:
+            training[key] = config[key]
     return training
 
 

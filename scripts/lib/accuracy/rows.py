@@ -11,6 +11,9 @@ class LeftOut(Exception):
     """A row cannot be compared; the message is the reason."""
 
 
+APART = {"moe": "-experts", "peft": "-adapters"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One run: how it was configured, and what was measured (keys differ from source to source)."""
@@ -27,8 +30,8 @@ class Row:
 
     @property
     def label(self):
-        """What it is counted under: a source's mixtures of experts are apart from its dense models."""
-        return f"{self.source}-experts" if self.category == "moe" else self.source
+        """What it is counted under: a source's mixtures of experts and adapters are apart from its dense models."""
+        return self.source + APART.get(self.category, "")
 
 
 def _row(entry, place):

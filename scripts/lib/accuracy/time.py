@@ -77,5 +77,5 @@ def _prepare(row):
 
 def compare(rows, onerank, every=1):
     """(readings, left out as (id, reason)) of the rows of trainings that have a time."""
-    rows = [row for row in rows if row.category in ("dense", "moe") and _figure(row)]
+    rows = [row for row in rows if row.category in ("dense", "moe", "peft") and _figure(row)]
     return compare_estimates(rows, onerank, _prepare, every)
