@@ -50,10 +50,15 @@ ReductionTime between(const ReductionTime& low, const ReductionTime& high, doubl
 }
 
 ChunkTime between(const ChunkTime& low, const ChunkTime& high, double share) {
+  std::map<int64_t, PartTime> pairs;
+  for (const auto& [chunk, pair] : low.pairs) {
+    pairs[chunk] = between(pair, high.pairs.at(chunk), share);
+  }
   return {.forward = between(low.forward, high.forward, share),
           .backward = between(low.backward, high.backward, share),
           .gathers = between(low.gathers, high.gathers, share),
-          .reduction = between(low.reduction, high.reduction, share)};
+          .reduction = between(low.reduction, high.reduction, share),
+          .pairs = std::move(pairs)};
 }
 
 /// How far the host is ahead of the device grows within a chunk, and the line has all that it

@@ -181,6 +181,9 @@ std::string obstacle_to_composition(const Plan& plan) {
   if (plan.parallelism.pipeline_schedule != ScheduleKind::kOneForwardOneBackward) {
     return "its schedule is not 1f1b";
   }
+  if (plan.parallelism.overlap_moe_expert_parallel_comm) {
+    return "it runs forwards together with backwards";
+  }
   if (plan.parallelism.defer_embedding_wgrad_compute) return "its last stage defers gradients";
   if (plan.training.optimizer == Optimizer::kMuon) return "its optimizer updates whole matrices";
   if (plan.parallelism.num_distributed_optimizer_instances > 1) {

@@ -191,6 +191,21 @@ void visit_pipeline_overlap(Visitor& visit, ParallelConfig& parallelism) {
         {"megatron-lm, with virtual stages: overlap sends in the warm-up and the flush of the "
          "pipeline, too, where stages receive one step ahead",
          {{"--overlap-p2p-communication-warmup-flush", "true"}}});
+  visit("overlap_moe_expert_parallel_comm",
+        parallelism.overlap_moe_expert_parallel_comm,
+        {"megatron-lm: run the forward of a micro-batch together with the backward of another, so "
+         "that tokens travel to and from their experts beside compute",
+         {{"--overlap-moe-expert-parallel-comm", "true"}}});
+  visit("delay_wgrad_compute",
+        parallelism.delay_wgrad_compute,
+        {"megatron-lm, with --overlap-moe-expert-parallel-comm: compute weight gradients of layers "
+         "later, beside what is sent",
+         {{"--delay-wgrad-compute", "true"}}});
+  visit("ep_overlap_early_attn_memory_release",
+        parallelism.ep_overlap_early_attn_memory_release,
+        {"megatron-lm, with --overlap-moe-expert-parallel-comm: run the backward of attention "
+         "before the experts' forward, so that its memory is free earlier",
+         {{"--ep-overlap-early-attn-memory-release", "true"}}});
   visit("defer_embedding_wgrad_compute",
         parallelism.defer_embedding_wgrad_compute,
         {"megatron-lm: the last stage computes the weight gradients of the output layer while the "

@@ -238,6 +238,9 @@ struct ParallelConfig {
   bool overlap_param_gather_with_optimizer_step = false;
   bool overlap_p2p_communication = true;
   bool overlap_p2p_warmup_flush = false;
+  bool overlap_moe_expert_parallel_comm = false;
+  bool delay_wgrad_compute = false;
+  bool ep_overlap_early_attn_memory_release = false;
   bool defer_embedding_wgrad_compute = false;
   int64_t wgrad_deferral_limit = 0;
   bool tp_comm_overlap = false;

@@ -41,6 +41,9 @@ void check_cublas_workspace(Rules& rules);
 /// What mixtures of experts require. A dense model must not set their keys.
 void check_experts(Rules& rules);
 
+/// Forwards that run together with backwards: what Megatron-LM requires, and what is built of it.
+void check_expert_overlap(Rules& rules);
+
 /// The attention kernel that is chosen, if it is not unfused: what it requires of GPU, type and
 /// heads.
 void check_flash_attention(Rules& rules);

@@ -186,7 +186,7 @@ void check_order(const RankProfile& profile, Claims& claims) {
   const OrderEvents& events = profile.order->events;
   constexpr int64_t kMost = INT64_MAX;
   check_columns(
-      {{"kind", events.kind, 0, static_cast<int64_t>(OrderKind::kWait)},
+      {{"kind", events.kind, 0, static_cast<int64_t>(OrderKind::kPiece)},
        {"stream", events.stream, kMainStream, INT32_MAX},
        {"item", events.item, -kMost, kMost},
        {"module", events.module, 0, static_cast<int64_t>(profile.order->modules.size()) - 1},
@@ -218,6 +218,9 @@ void check_order(const RankProfile& profile, Claims& claims) {
         break;
       case OrderKind::kWait:
         claims.at_most(item, records - 1, path, "a stream waits for a record that comes after it");
+        break;
+      case OrderKind::kPiece:
+        claims.require(item >= 0, path, "pieces are numbered from 0", std::to_string(item));
         break;
     }
   }

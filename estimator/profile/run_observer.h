@@ -39,6 +39,14 @@ class Observer {
   virtual void enter_direction(Direction direction, int64_t micro_batch, int64_t chunk) = 0;
   virtual void leave_direction() = 0;
 
+  /// Within a direction: until leave_piece() this thread does the piece number `piece` of the
+  /// chunk's forward or backward (schedule/piece_order.h).
+  virtual void enter_piece(Direction direction,
+                           int64_t micro_batch,
+                           int64_t chunk,
+                           int64_t piece) = 0;
+  virtual void leave_piece() = 0;
+
   /// What this thread does until leave_stream() is work of the stream that has this number. A new
   /// one has work of its own beside the stream on which the rank computes (kMainStream).
   virtual int64_t new_stream() = 0;
@@ -78,6 +86,21 @@ class StreamScope {
   ~StreamScope() { observer_.leave_stream(); }
   StreamScope(const StreamScope&) = delete;
   StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  Observer& observer_;
+};
+
+class PieceScope {
+ public:
+  PieceScope(
+      Observer& observer, Direction direction, int64_t micro_batch, int64_t chunk, int64_t piece)
+      : observer_(observer) {
+    observer_.enter_piece(direction, micro_batch, chunk, piece);
+  }
+  ~PieceScope() { observer_.leave_piece(); }
+  PieceScope(const PieceScope&) = delete;
+  PieceScope& operator=(const PieceScope&) = delete;
 
  private:
   Observer& observer_;

@@ -19,6 +19,7 @@ enum class OrderKind : int64_t {
   kCollective,  ///< the stream is given the collective number `item` of the profile
   kRecord,      ///< a point in the stream's work is recorded
   kWait,        ///< the stream waits for record `item`
+  kPiece,       ///< piece number `item` of its chunk begins: see schedule/piece_order.h
 };
 
 /// The stream on which a rank computes.
@@ -62,14 +63,15 @@ void visit_fields(Visitor& visit, OrderEvents& events) {
   visit(
       "kind",
       events.kind,
-      {"0: an operator, 1: a collective, 2: a point is recorded, 3: the stream waits for a record",
+      {"0: an operator, 1: a collective, 2: a point is recorded, 3: the stream waits for a record, "
+       "4: a piece of the chunk begins",
        kCount});
   visit("stream", events.stream, {"0: the one on which the rank computes", kCount});
   visit(
       "item",
       events.item,
       "place in `operators` or `collectives`, or the number of a record: those of the micro-batch "
-      "before are below 0");
+      "before are below 0; or the number of a piece");
   visit("module", events.module, {"place in `modules`", kCount});
   visit("chunk", events.chunk, {"model chunk of the stage, or -1", kMemberOrNone});
   visit("direction",

@@ -13,7 +13,9 @@ int64_t warm_up_forwards(const ScheduleShape& shape, int64_t stage) {
     case ScheduleKind::kGpipe:
       return forwards;
     case ScheduleKind::kOneForwardOneBackward:
-      return std::min(forwards, other_chunks + (shape.chunks > 1 ? 2 : 1) * after);
+      return std::min(
+          forwards,
+          other_chunks + (shape.chunks > 1 ? 2 : 1) * after + (shape.combines_pairs ? 1 : 0));
     case ScheduleKind::kZeroBubbleH1:
       return std::min(forwards, other_chunks + after);
     case ScheduleKind::kZeroBubbleV:

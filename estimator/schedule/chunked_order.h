@@ -42,8 +42,4 @@ inline PipelineStep ChunkedOrder::next(StepKind kind) {
   return step;
 }
 
-/// Number of forwards of `stage` before its first backward, for schedules that consist of a warm-up
-/// followed by pairs of a forward and a backward.
-int64_t warm_up_forwards(const ScheduleShape& shape, int64_t stage);
-
 }  // namespace estimator

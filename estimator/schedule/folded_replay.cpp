@@ -82,6 +82,7 @@ class FoldedReplay {
     for (int64_t period = 1; period < fold_.periods; ++period) {
       if (!replayer_.run_until(ends_of(period))) return {};
       history_.push_back(replayer_.clocks());
+      busy_.push_back(replayer_.busy());
       long_waits_.push_back(replayer_.long_waits());
       if (!leave_out_periods()) continue;
       replayer_.run();
@@ -114,11 +115,16 @@ class FoldedReplay {
       const auto times = static_cast<double>(fold_.left_out / lag);
       Times<kVariants> all = *move;
       for (double& seconds : all.of) seconds *= times;
+      const auto then = static_cast<std::size_t>(now - lag);
       std::vector<double> waits = long_waits_.back();
+      Clocks busy = busy_.back();
       for (std::size_t s = 0; s < waits.size(); ++s) {
-        waits[s] = times * (waits[s] - long_waits_[static_cast<std::size_t>(now - lag)][s]);
+        waits[s] = times * (waits[s] - long_waits_[then][s]);
+        for (std::size_t i = 0; i < kVariants; ++i) {
+          busy[s].of[i] = times * (busy[s].of[i] - busy_[then][s].of[i]);
+        }
       }
-      replayer_.pass(all, static_cast<double>(fold_.left_out * fold_.period_micro_batches), waits);
+      replayer_.pass(all, busy, waits);
       return true;
     }
     return false;
@@ -142,8 +148,9 @@ class FoldedReplay {
   const Fold& fold_;
   const PipelineSchedule schedule_;
   Replayer<kVariants> replayer_;
-  std::vector<Clocks> history_;
-  std::vector<std::vector<double>> long_waits_;  ///< of the stages, after as many periods
+  std::vector<Clocks> history_;                  ///< clocks of the stages, after as many periods
+  std::vector<Clocks> busy_;                     ///< the same of their work
+  std::vector<std::vector<double>> long_waits_;  ///< and of their long waits
 };
 
 }  // namespace

@@ -73,7 +73,8 @@ ScheduleShape schedule_shape(const Plan& plan) {
           .micro_batches = plan.micro_batches(),
           .chunks = p.virtual_stages,
           .group_size = group_size(plan),
-          .last_stage_defers = p.defer_embedding_wgrad_compute};
+          .last_stage_defers = p.defer_embedding_wgrad_compute,
+          .combines_pairs = p.overlap_moe_expert_parallel_comm};
 }
 
 int64_t virtual_stage(const ScheduleShape& shape, int64_t stage, int64_t chunk) {
@@ -101,6 +102,14 @@ std::vector<PipelineStep> stage_steps(const ScheduleShape& shape, int64_t stage)
       return dual_pipe_v_steps(shape, stage);
   }
   throw std::logic_error("unknown pipeline schedule");
+}
+
+bool is_combined(const ScheduleShape& shape,
+                 int64_t stage,
+                 std::span<const PipelineStep> steps,
+                 std::size_t i) {
+  return shape.combines_pairs && steps[i].kind == StepKind::kForward &&
+         static_cast<int64_t>(i) >= warm_up_forwards(shape, stage);
 }
 
 std::span<const PipelineStep> PipelineSchedule::steps_of(int64_t stage) const {

@@ -15,6 +15,9 @@
 //                     micro-batches go through chunk after chunk (Megatron-LM's
 //                     core/pipeline_parallel/schedules.py: get_pp_rank_microbatches,
 //                     get_schedule_table)
+//   combined          1F1B, interleaved if there are several stages, with one more warm-up forward;
+//                     then the forward and the backward of a pair run together, piece by piece
+//                     (piece_order.h; Megatron-LM's combined_1f1b.py)
 //   ZB-H1             1F1B with backward in two parts, of which the one for the weights comes r
 //                     micro-batches later (Qi et al. 2024; with several chunks as PyTorch's
 //                     ScheduleInterleavedZeroBubble)
@@ -51,6 +54,8 @@ struct ScheduleShape {
   int64_t group_size = 0;  ///< g, at least p; 0: p
   /// The last stage does something at its end for micro-batches of the whole step.
   bool last_stage_defers = false;
+  /// After the warm-up a forward and the backward after it are one step.
+  bool combines_pairs = false;
 
   int64_t virtual_stages() const { return stages * chunks; }
   /// Micro-batches that go through one chunk before the next chunk's turn.
@@ -70,6 +75,16 @@ int64_t stage_of(const ScheduleShape& shape, int64_t virtual_stage);
 /// schedule does not allow: ZB-V and DualPipeV need 2 chunks, DualPipeV needs at least 2 p
 /// micro-batches, and GPipe needs 1 chunk.
 std::vector<PipelineStep> stage_steps(const ScheduleShape& shape, int64_t stage);
+
+/// Number of forwards of `stage` before its first backward, for schedules that consist of a warm-up
+/// followed by pairs of a forward and a backward: where the pairs begin among the steps.
+int64_t warm_up_forwards(const ScheduleShape& shape, int64_t stage);
+
+/// Whether steps[i] of the stage's is a forward that runs together with the backward after it.
+bool is_combined(const ScheduleShape& shape,
+                 int64_t stage,
+                 std::span<const PipelineStep> steps,
+                 std::size_t i);
 
 /// The steps of all stages, one list after the other.
 struct PipelineSchedule {

@@ -5,7 +5,8 @@
 // it. They arrive one transfer time after the end of the step that made them. With overlapped sends
 // the sender goes on at once (sends run on a stream of the network library); otherwise it waits
 // until the transfer has ended. Each boundary between stages has a link of its own, so transfers do
-// not queue.
+// not queue. A forward and a backward that are combined wait for both, and hand on both at their
+// end.
 #pragma once
 
 #include <array>
@@ -30,6 +31,8 @@ struct ChunkDuration {
   /// How much longer the chunk's last backward takes than the others, because gradients are reduced
   /// at the same time.
   double last_backward_added_seconds = 0;
+  /// Its forward together with the backward of each chunk of its stage, where pairs are combined.
+  std::vector<double> pair_seconds = {};
 };
 
 struct StageReplay {

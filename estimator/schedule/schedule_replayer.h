@@ -51,10 +51,15 @@ struct ChunkOnce {
   Times<kLanes> parameters_ready, parameters_wait, last_backward_added;
 };
 
+/// A forward of one chunk together with backwards of the chunks of its stage.
+template <std::size_t kLanes>
+using PairTimes = std::vector<Times<kLanes>>;
+
 /// The state of one stage: how far it has come in its list of steps.
 template <std::size_t kLanes>
 struct Stage {
   std::size_t next_step = 0, stop_step = 0;  ///< in the schedule
+  std::size_t first_pair = 0;                ///< from there on pairs are combined, if they are
   Times<kLanes> clock, busy;
   double long_waits = 0;                     ///< seconds, of the first lane
   const Times<kLanes>* waits_for = nullptr;  ///< the input for which its next step waits
@@ -85,7 +90,7 @@ class Replayer {
     std::fill_n(forward_inputs_.begin(), micro_batches_, Times<kLanes>{});
     for (std::size_t i = 0; i < pieces; ++i) place_chunk(i, durations);
     for (std::size_t s = 0; s + 1 < schedule.first_step.size(); ++s) {
-      stages_.push_back({.next_step = schedule.first_step[s]});
+      stages_.push_back({.next_step = schedule.first_step[s], .first_pair = first_pair(s)});
     }
     gradients_ready_.resize(pieces);
     if (options.keep_starts) starts_.resize(schedule.steps.size());
@@ -122,6 +127,12 @@ class Replayer {
     return clocks;
   }
 
+  std::vector<Times<kLanes>> busy() const {
+    std::vector<Times<kLanes>> busy;
+    for (const Stage<kLanes>& stage : stages_) busy.push_back(stage.busy);
+    return busy;
+  }
+
   std::vector<double> long_waits() const {
     std::vector<double> waits;
     for (const Stage<kLanes>& stage : stages_) waits.push_back(stage.long_waits);
@@ -150,10 +161,9 @@ class Replayer {
     return true;
   }
 
-  /// Skips `seconds`, in which every chunk does `micro_batches` more forwards and backwards, and
-  /// each stage has `long_waits`.
+  /// Skips `seconds`, in which each stage is so busy and has such long waits.
   void pass(const Times<kLanes>& seconds,
-            double micro_batches,
+            const std::vector<Times<kLanes>>& busy,
             const std::vector<double>& long_waits) {
     visit_waiting_inputs([&](std::vector<Times<kLanes>>& inputs, std::size_t place) {
       inputs[place] += seconds;
@@ -161,15 +171,8 @@ class Replayer {
     });
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].clock += seconds;
+      stages_[s].busy += busy[s];
       stages_[s].long_waits += long_waits[s];
-      for (std::size_t c = s * chunks_of_stage_; c < (s + 1) * chunks_of_stage_; ++c) {
-        for (const StepKind kind : {StepKind::kForward, StepKind::kBackward}) {
-          const Times<kLanes>& once = chunks_[c].seconds[static_cast<std::size_t>(kind)];
-          for (std::size_t i = 0; i < kLanes; ++i) {
-            stages_[s].busy.of[i] += micro_batches * once.of[i];
-          }
-        }
-      }
     }
   }
 
@@ -221,12 +224,67 @@ class Replayer {
     }
     chunks_.push_back(chunk);
     once_.push_back(once);
+    if (!schedule_.shape.combines_pairs) return;
+    PairTimes<kLanes>& pairs = pairs_.emplace_back(chunks_of_stage_);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const std::vector<double>& seconds = (*durations[lane])[i].pair_seconds;
+      for (std::size_t c = 0; c < seconds.size(); ++c) pairs[c].of[lane] = seconds[c];
+    }
+  }
+
+  std::size_t first_pair(std::size_t stage) const {
+    if (!schedule_.shape.combines_pairs) return std::numeric_limits<std::size_t>::max();
+    const int64_t warm_up = warm_up_forwards(schedule_.shape, static_cast<int64_t>(stage));
+    return schedule_.first_step[stage] + static_cast<std::size_t>(warm_up);
+  }
+
+  const Times<kLanes>& arrival_of(const PipelineStep& step, const Chunk<kLanes>& chunk) const {
+    const std::size_t input = chunk.own_inputs + static_cast<std::size_t>(step.micro_batch);
+    return step.kind == StepKind::kForward ? forward_inputs_[input] : backward_inputs_[input];
+  }
+
+  /// Whether both inputs of the pair have come; it has run then.
+  bool run_pair(Stage<kLanes>& stage, std::size_t first_chunk) {
+    const PipelineStep steps[] = {schedule_.steps[stage.next_step],
+                                  schedule_.steps[stage.next_step + 1]};
+    double wait = 0;
+    for (const PipelineStep& step : steps) {
+      const Times<kLanes>& arrival =
+          arrival_of(step, chunks_[first_chunk + static_cast<std::size_t>(step.chunk)]);
+      if (arrival.of[0] == kNotYet) {
+        stage.waits_for = &arrival;
+        return false;
+      }
+      wait = std::max(wait, arrival.of[0] - stage.clock.of[0]);
+    }
+    if (wait >= options_.long_wait_seconds) stage.long_waits += wait;
+    for (const PipelineStep& step : steps) {
+      Chunk<kLanes>& chunk = chunks_[first_chunk + static_cast<std::size_t>(step.chunk)];
+      stage.clock.wait_for(arrival_of(step, chunk));
+      ++(step.kind == StepKind::kForward ? chunk.forwards_done : chunk.backwards_done);
+    }
+    for (const std::size_t next : {stage.next_step, stage.next_step + 1}) {
+      if (options_.keep_starts) starts_[next] = stage.clock;
+    }
+    const Times<kLanes>& seconds = pairs_[first_chunk + static_cast<std::size_t>(steps[0].chunk)]
+                                         [static_cast<std::size_t>(steps[1].chunk)];
+    stage.clock += seconds;
+    stage.busy += seconds;
+    ++stage.next_step;
+    for (const PipelineStep& step : steps) {
+      hand_on(stage, first_chunk + static_cast<std::size_t>(step.chunk), step);
+    }
+    return true;
   }
 
   /// Runs steps until the stage is done or must wait for an input.
   void run_stage(Stage<kLanes>& stage, std::size_t first_chunk) {
     for (; stage.next_step < stage.stop_step; ++stage.next_step) {
       const PipelineStep step = schedule_.steps[stage.next_step];
+      if (stage.next_step >= stage.first_pair && step.kind == StepKind::kForward) {
+        if (!run_pair(stage, first_chunk)) return;
+        continue;
+      }
       const std::size_t c = first_chunk + static_cast<std::size_t>(step.chunk);
       Chunk<kLanes>& chunk = chunks_[c];
       const std::size_t input = chunk.own_inputs + static_cast<std::size_t>(step.micro_batch);
@@ -294,7 +352,8 @@ class Replayer {
   std::vector<Times<kLanes>> forward_inputs_;   ///< when a micro-batch can go forward in a piece
   std::vector<Times<kLanes>> backward_inputs_;  ///< when it can go backward
   std::vector<Chunk<kLanes>> chunks_;
-  std::vector<ChunkOnce<kLanes>> once_;  ///< of each chunk
+  std::vector<ChunkOnce<kLanes>> once_;   ///< of each chunk
+  std::vector<PairTimes<kLanes>> pairs_;  ///< of each chunk, if pairs are combined
   std::vector<Stage<kLanes>> stages_;
   std::vector<std::size_t> runnable_;  ///< stages whose input has come
   std::vector<Times<kLanes>> gradients_ready_, starts_;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "estimator/step/combined_events.h"
 #include "estimator/step/lap_trace.h"
 
 namespace estimator {
@@ -141,11 +142,15 @@ ReductionTime reduction_time(const std::vector<PlayedLap>& laps,
       .communicates = call_seconds > 0};
 }
 
-/// Forward and backward of the lap, beside what the micro-batch before it did one period earlier.
-UsualLap usual_lap(const PlayedLaps& played, const LapTrace& trace) {
-  const std::vector<PlayedLap>& laps = played.laps;
-  const std::size_t usual = laps.size() - 1;
-  const double period = laps[usual].end - laps[usual - 1].end;
+/// From one lap's end to the next one's.
+double period_of(const std::vector<PlayedLap>& laps) {
+  return laps.back().end - laps[laps.size() - 2].end;
+}
+
+/// What the last lap did, beside what the one before it did one period earlier.
+Window last_window(const PlayedLaps& played, const LapTrace& trace) {
+  const std::size_t usual = played.laps.size() - 1;
+  const double period = period_of(played.laps);
   std::vector<Interval> kernels;
   std::vector<Call> calls;
   for (const PlayedWork& work : played.works) {
@@ -160,13 +165,25 @@ UsualLap usual_lap(const PlayedLaps& played, const LapTrace& trace) {
       }
     }
   }
-  const Window window(std::move(kernels), std::move(calls));
+  return Window(std::move(kernels), std::move(calls));
+}
+
+UsualLap usual_lap(const PlayedLaps& played, const LapTrace& trace) {
+  const std::vector<PlayedLap>& laps = played.laps;
+  const std::size_t usual = laps.size() - 1;
+  const double period = period_of(laps);
+  const Window window = last_window(played, trace);
   const double end = laps[usual].main_end, begin = end - period;
   const double forward_end = std::max(laps[usual].forward_end, begin);
   return {.forward = window.between(begin, forward_end),
           .backward = window.between(forward_end, end),
           .period = period,
           .laps = laps};
+}
+
+PartTime usual_pair(const PlayedLaps& played, const LapTrace& trace) {
+  const double end = played.laps.back().end;
+  return last_window(played, trace).between(end - period_of(played.laps), end);
 }
 
 /// The usual lap that is shown.
@@ -194,6 +211,66 @@ std::vector<PlayedLap> laps_of(const PlayedLaps& played, const LapTrace& /*trace
 }
 
 }  // namespace
+
+/// The lap from which on nothing changes any more: the first, where none begins before all of the
+/// one before it has ended.
+std::size_t settled_lap(const HostWaits& waits) {
+  return waits.at_ends_of_parts || waits.at_ends_of_micro_batches ? 0 : 2;
+}
+
+class PairPlayer::Laps {
+ public:
+  Laps(const StepOrder& order,
+       const PricedRecords& records,
+       const ChunkPair& pair,
+       const HostWaits& waits,
+       bool attention_released_early)
+      : pair_(pair),
+        waits_(waits),
+        pairs_(laps(order,
+                    records,
+                    combined_events(order.events,
+                                    ChunkOrder(order.events, pair.forward_chunk).forward,
+                                    ChunkOrder(order.events, pair.backward_chunk).backward,
+                                    attention_released_early)),
+               0,
+               usual_pair) {}
+
+  PartTime play(const PricedRecords& records) { return pairs_.with(records); }
+  bool plays(const ChunkPair& pair, const HostWaits& waits) const {
+    return pair_ == pair && waits_ == waits;
+  }
+
+ private:
+  LapTrace laps(const StepOrder& order,
+                const PricedRecords& records,
+                const LapEvents& events) const {
+    LapTrace trace(order, records, waits_);
+    for (std::size_t lap = 0; lap <= std::max<std::size_t>(settled_lap(waits_), 1); ++lap) {
+      trace.add_combined(events);
+    }
+    return trace;
+  }
+
+  const ChunkPair pair_;
+  const HostWaits waits_;
+  LapSeries<PartTime> pairs_;
+};
+
+PairPlayer::PairPlayer(const StepOrder& order,
+                       const PricedRecords& records,
+                       const ChunkPair& pair,
+                       const HostWaits& waits,
+                       bool attention_released_early)
+    : laps_(std::make_unique<Laps>(order, records, pair, waits, attention_released_early)) {}
+PairPlayer::~PairPlayer() = default;
+PairPlayer::PairPlayer(PairPlayer&&) noexcept = default;
+PairPlayer& PairPlayer::operator=(PairPlayer&&) noexcept = default;
+
+PartTime PairPlayer::play(const PricedRecords& records) { return laps_->play(records); }
+bool PairPlayer::plays(const ChunkPair& pair, const HostWaits& waits) const {
+  return laps_->plays(pair, waits);
+}
 
 class ChunkPlayer::Laps {
  public:
@@ -273,9 +350,7 @@ class ChunkPlayer::Laps {
   const int64_t chunk_;
   const HostWaits waits_;
   const ChunkOrder own_;
-  /// The lap from which on nothing changes any more: the first, where none begins before all of the
-  /// one before it has ended.
-  const std::size_t settled_ = waits_.at_ends_of_parts || waits_.at_ends_of_micro_batches ? 0 : 2;
+  const std::size_t settled_ = settled_lap(waits_);
   LapSeries<UsualLap> usual_;
   LapSeries<std::vector<PlayedLap>> reducing_;
   double lead_;

@@ -1,6 +1,7 @@
 // What a model chunk does in a step: the order of a rank's profile, replayed.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -99,6 +100,35 @@ struct HostWaits {
   double operator_seconds = 0;  ///< that it takes for an operator or node, besides its kernels
   std::map<std::string, double> range_seconds = {};  ///< and for Python's ranges, by their names
   bool operator==(const HostWaits&) const = default;
+};
+
+/// A forward and a backward that run together, by their chunks.
+struct ChunkPair {
+  int64_t forward_chunk = 0, backward_chunk = 0;
+  auto operator<=>(const ChunkPair&) const = default;
+};
+
+/// Plays such pairs one after the other: of a rank that runs its chunks in pieces. Like ChunkPlayer
+/// it plays no prices twice.
+class PairPlayer {
+ public:
+  /// `order` must outlive it.
+  PairPlayer(const StepOrder& order,
+             const PricedRecords& records,
+             const ChunkPair& pair,
+             const HostWaits& waits,
+             bool attention_released_early);
+  ~PairPlayer();
+  PairPlayer(PairPlayer&&) noexcept;
+  PairPlayer& operator=(PairPlayer&&) noexcept;
+
+  /// What a pair takes, forward and backward together.
+  PartTime play(const PricedRecords& records);
+  bool plays(const ChunkPair& pair, const HostWaits& waits) const;
+
+ private:
+  class Laps;
+  std::unique_ptr<Laps> laps_;
 };
 
 /// Plays a model chunk with the prices of one plan after the other. Laps all of whose prices are as

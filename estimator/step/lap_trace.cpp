@@ -19,6 +19,10 @@ LapTrace::LapTrace(const StepOrder& order, const PricedRecords& records, const H
     communicators[static_cast<std::size_t>(kind)].name = name;
   }
   profile_.trace.emplace().modules = {""};
+  for (std::size_t i = 0; i < order.events.kind.size(); ++i) {
+    const bool begins_piece = static_cast<OrderKind>(order.events.kind[i]) == OrderKind::kPiece;
+    if (begins_piece) computing_streams_.insert(order.events.stream[i]);
+  }
   price_ranges();
 }
 
@@ -36,6 +40,11 @@ void LapTrace::add_micro_batch(const LapEvents& forward, const LapEvents& backwa
   add_part(forward);
   add_part(backward);
   if (waits_.at_ends_of_micro_batches) wait_after(backward);
+}
+
+void LapTrace::add_combined(const LapEvents& events) {
+  begin_lap();
+  add_part(events);
 }
 
 void LapTrace::add_end_of(std::size_t lap, const LapEvents& events) {
@@ -75,6 +84,8 @@ void LapTrace::add(std::size_t event) {
       // Those of the lap before are below 0; what was before the first lap has happened.
       if (record >= 0 && !recorded_[place(record)]) return;  // of another part of the step
       return add_event(event, TraceEventKind::kStreamWait, record);
+    case OrderKind::kPiece:
+      return;
   }
 }
 
@@ -188,7 +199,7 @@ PlayedLaps LapTrace::play(const std::vector<WorkPrice>& prices, double host_lead
       continue;
     }
     lap.end = std::max(lap.end, work.end);
-    if (order_.events.stream[is.place] != kMainStream) continue;
+    if (!computing_streams_.contains(order_.events.stream[is.place])) continue;
     lap.main_end = std::max(lap.main_end, work.end);
     if (is.direction == Direction::kForward) lap.forward_end = std::max(lap.forward_end, work.end);
   }

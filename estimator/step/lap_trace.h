@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ using LapEvents = std::vector<std::size_t>;  ///< places in the order, ascending
 /// When the works of a lap have ended.
 struct PlayedLap {
   double end = 0;                     ///< of the micro-batch, on all streams
-  double main_end = 0;                ///< on the stream on which the rank computes
+  double main_end = 0;                ///< on the streams on which the rank computes
   double forward_end = 0;             ///< the same, of its forward
   double once_end = 0;                ///< of what happens once
   double call_seconds = 0;            ///< of the collectives that happen once
@@ -38,6 +39,8 @@ class LapTrace {
   LapTrace(const StepOrder& order, const PricedRecords& records, const HostWaits& waits);
 
   void add_micro_batch(const LapEvents& forward, const LapEvents& backward);
+  /// A forward and a backward that run together, with their events in the order of the host.
+  void add_combined(const LapEvents& events);
   /// What comes after the micro-batch of `lap`, perhaps with others between.
   void add_end_of(std::size_t lap, const LapEvents& events);
 
@@ -86,6 +89,7 @@ class LapTrace {
   const PricedRecords& records_;
   const HostWaits waits_;
   RankProfile profile_;
+  std::set<int64_t> computing_streams_ = {kMainStream};  ///< also those on which pieces run
   std::size_t laps_ = 0;
   int64_t first_record_ = 0;  // of the lap
   std::vector<bool> recorded_;

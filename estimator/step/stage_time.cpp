@@ -15,7 +15,9 @@
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/megatron_core.h"
 #include "estimator/step/axis_seconds.h"
+#include "estimator/step/combined_events.h"
 #include "estimator/step/host_waits.h"
+#include "estimator/step/made_order.h"
 #include "estimator/step/offload_time.h"
 #include "estimator/step/shown_work.h"
 #include "estimator/step/user_buffers.h"
@@ -50,26 +52,6 @@ CollectiveRecord gather_of_parts(const CollectiveRecord& received, int64_t parts
   gather.call.group_size = parts;
   gather.call.peer = -1;
   return gather;
-}
-
-/// A profile whose order was not recorded: its records one after the other, last what happens once.
-StepOrder in_sequence(const RankProfile& profile) {
-  StepOrder order{.modules = {""}, .events = {}};
-  const auto add = [&](OrderKind kind, std::size_t item, int64_t chunk, Direction direction) {
-    order.events.add(
-        {.kind = kind, .item = static_cast<int64_t>(item), .chunk = chunk, .direction = direction});
-  };
-  const auto add_all = [&](bool per_micro_batch, OrderKind kind, const auto& records) {
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      if (is_per_micro_batch(records[i].direction) != per_micro_batch) continue;
-      add(kind, i, records[i].chunk, records[i].direction);
-    }
-  };
-  for (const bool per_micro_batch : {true, false}) {
-    add_all(per_micro_batch, OrderKind::kOperator, profile.operators);
-    add_all(per_micro_batch, OrderKind::kCollective, profile.collectives);
-  }
-  return order;
 }
 
 /// Of the optimizer's step, in which the data ranks of the plan have another share.
@@ -344,7 +326,28 @@ class StagePricer::Sum {
       if (c == 0) add_to_first(time.first_added_seconds, waits);
       if (target.keep_works) add_shown(c, time.works);
     }
+    if (target.plan.parallelism.overlap_moe_expert_parallel_comm) {
+      replay_pairs(records, target, waits);
+    }
     if (target.keep_works) add_memory_before();
+  }
+
+  void replay_pairs(const StageRecords& records,
+                    const StageTarget& target,
+                    const HostWaits& waits) {
+    for (const ChunkPair& pair : pairs_of(schedule_shape(target.plan), records.stage)) {
+      total_.time.chunks[index_of(pair.forward_chunk)].pairs[pair.backward_chunk] =
+          player_of(pair, waits, target.plan).play(at_->records);
+    }
+  }
+
+  PairPlayer& player_of(const ChunkPair& pair, const HostWaits& waits, const Plan& plan) {
+    const auto known = std::find_if(pairs_.begin(), pairs_.end(), [&](const auto& player) {
+      return player.plays(pair, waits);
+    });
+    if (known != pairs_.end()) return *known;
+    return pairs_.emplace_back(
+        order_, at_->records, pair, waits, plan.parallelism.ep_overlap_early_attn_memory_release);
   }
 
   void add_shown(std::size_t chunk, const std::vector<MicroBatchWork>& works) {
@@ -405,6 +408,7 @@ class StagePricer::Sum {
   const StepOrder& order_;
   std::deque<Kernels> kernels_;
   std::vector<ChunkPlayer> players_;
+  std::vector<PairPlayer> pairs_;
   int64_t rank_ = 0;
   bool is_blocking_ = false;
   Kernels* at_ = nullptr;  // those of the target

@@ -2,6 +2,7 @@
 // micro-batch, the bytes that go to the neighbour stages, and what happens once in a step.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,9 @@ struct ChunkTime {
   ReductionTime reduction;
   std::vector<ShownWork> works = {};  ///< in the order of the host; if they are to be kept
   std::optional<PartMemoryChange> forward_memory = {}, backward_memory = {};  ///< the same
+  /// Its forward together with the backward of another chunk, by that one's number, where they run
+  /// together.
+  std::map<int64_t, PartTime> pairs = {};
 };
 
 /// What a stage's work needs of its board (board_power.h): in each micro-batch, and once in a step.

@@ -41,21 +41,55 @@ void add_parameter_waits(const StageTime& stage, ChunkDuration* durations) {
   durations[0].parameters_ready_seconds += stage.first_added.total_seconds();
 }
 
+/// Forwards and backwards that run together, and those that do not.
+PartTime combined_work(const StageTime& stage, const ScheduleShape& shape, int64_t number) {
+  const std::vector<PipelineStep> steps = stage_steps(shape, number);
+  PartTime work;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const ChunkTime& chunk = stage.chunks[static_cast<std::size_t>(steps[i].chunk)];
+    if (is_combined(shape, number, steps, i)) {
+      add(work, chunk.pairs.at(steps[++i].chunk));
+    } else {
+      add(work, steps[i].kind == StepKind::kForward ? chunk.forward : chunk.backward);
+    }
+  }
+  return work;
+}
+
+/// All forwards and backwards of a step.
+PartTime work_of(const StageTime& stage, const ScheduleShape& shape, int64_t number) {
+  if (shape.combines_pairs) return combined_work(stage, shape, number);
+  const auto micro_batches = static_cast<double>(shape.micro_batches);
+  PartTime work;
+  add(work, stage.forward(), micro_batches);
+  add(work, stage.backward(), micro_batches);
+  return work;
+}
+
 /// The parts of a stage's step but for its waiting.
-StepTime working_time(const StageTime& stage, double micro_batches) {
-  const PartTime forward = stage.forward(), backward = stage.backward();
+StepTime working_time(const StageTime& stage, const ScheduleShape& shape, int64_t number) {
+  const PartTime work = work_of(stage, shape, number);
   StepTime time;
-  time.compute_seconds = micro_batches * (forward.compute_seconds + backward.compute_seconds);
+  time.compute_seconds = work.compute_seconds;
   time.optimizer_seconds = stage.step_end.compute_seconds;
   time.offload = stage.offload;
   ExposedCommunication& exposed = time.exposed_communication_seconds;
-  add(exposed, forward.communication_seconds, micro_batches);
-  add(exposed, backward.communication_seconds, micro_batches);
+  add(exposed, work.communication_seconds);
   add(exposed, stage.step_end.communication_seconds);
   time.compute_seconds += stage.first_added.compute_seconds;
   add(exposed, stage.first_added.communication_seconds);
   exposed.data += stage.gather_seconds;
   return time;
+}
+
+std::vector<double> pair_seconds(const ChunkTime& chunk, int64_t chunks) {
+  std::vector<double> seconds;
+  if (chunk.pairs.empty()) return seconds;
+  seconds.resize(static_cast<std::size_t>(chunks));
+  for (const auto& [backward, pair] : chunk.pairs) {
+    seconds[static_cast<std::size_t>(backward)] = pair.total_seconds();
+  }
+  return seconds;
 }
 
 /// What the stages wait for, taken away one after the other.
@@ -109,7 +143,8 @@ std::vector<ChunkDuration> chunk_durations(const ScheduleShape& shape,
       const int64_t piece = virtual_stage(shape, s, c);
       ChunkDuration duration{.forward_seconds = chunk.forward.total_seconds(),
                              .backward_seconds = chunk.backward.total_seconds(),
-                             .last_backward_added_seconds = chunk.reduction.backward_added_seconds};
+                             .last_backward_added_seconds = chunk.reduction.backward_added_seconds,
+                             .pair_seconds = pair_seconds(chunk, shape.chunks)};
       if (piece < last_piece) {
         duration.send_forward_seconds = send_seconds_to(piece + 1, stage.send_forward_bytes);
       }
@@ -255,7 +290,7 @@ PlayedStep play_step(const Plan& plan,
   const double ready_seconds = ends[last_ready(ends)].ready_seconds;
   const double end_seconds = latest_end_of_step(stages);
 
-  StepTime time = working_time(stages[busiest], static_cast<double>(plan.micro_batches()));
+  StepTime time = working_time(stages[busiest], shape, static_cast<int64_t>(busiest));
   time.stage = static_cast<int64_t>(busiest);
   const double step_seconds = ready_seconds + end_seconds;
   time.data_loading_seconds = data_loading_wait(plan, step_seconds);

@@ -84,7 +84,12 @@ class StageWriter {
     const auto first = schedule_.first_step[static_cast<std::size_t>(timeline_.stage)];
     const auto steps = schedule_.steps_of(timeline_.stage);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      write_step(steps[i], replay_.start_seconds[first + i]);
+      if (is_combined(schedule_.shape, timeline_.stage, steps, i)) {
+        write_pair(steps[i], steps[i + 1], replay_.start_seconds[first + i]);
+        ++i;
+      } else {
+        write_step(steps[i], replay_.start_seconds[first + i]);
+      }
     }
   }
 
@@ -132,13 +137,36 @@ class StageWriter {
         c);
   }
 
+  /// Steps that run together are drawn one after the other, each as long as its share of what both
+  /// would take alone, without their works and memory.
+  void write_pair(const PipelineStep& forward, const PipelineStep& backward, double begin_seconds) {
+    const ChunkTime& chunk = time_.chunks[static_cast<std::size_t>(forward.chunk)];
+    const PartTime& pair = chunk.pairs.at(backward.chunk);
+    const double first = chunk.forward.total_seconds();
+    const double second =
+        time_.chunks[static_cast<std::size_t>(backward.chunk)].backward.total_seconds();
+    const double end_seconds = begin_seconds + pair.total_seconds();
+    const double middle = begin_seconds + pair.total_seconds() * first / (first + second);
+    const double communication = sum_of(pair.communication_seconds) / 2;
+    knows_memory_ = false;
+    for (const bool is_forward : {true, false}) {
+      const PipelineStep& step = is_forward ? forward : backward;
+      timeline_.events.push_back({.activity = activity_of(step.kind),
+                                  .begin_seconds = is_forward ? begin_seconds : middle,
+                                  .end_seconds = is_forward ? middle : end_seconds,
+                                  .micro_batch = step.micro_batch,
+                                  .chunk = step.chunk,
+                                  .communication_seconds = communication});
+      write_send(step, end_seconds);
+    }
+  }
+
   void write_step(const PipelineStep& step, double begin_seconds) {
     const auto c = static_cast<std::size_t>(step.chunk);
     const ChunkDuration& duration = durations_[c];
     const ChunkTime& chunk = time_.chunks[c];
     const bool forward = step.kind == StepKind::kForward;
     if (forward && step.micro_batch == 0) write_gathers(c, begin_seconds);
-    const double send = forward ? duration.send_forward_seconds : duration.send_backward_seconds;
     double end_seconds = begin_seconds + step_seconds(duration, step.kind);
     if (completes_gradients(step, schedule_.shape)) {
       end_seconds += duration.last_backward_added_seconds;
@@ -153,15 +181,22 @@ class StageWriter {
     timeline_.events.push_back(event);
     write_memory(step.kind, chunk, event);
     if (step.micro_batch == schedule_.shape.micro_batches - 1) write_works(step, begin_seconds);
+    write_send(step, event.end_seconds);
+  }
+
+  void write_send(const PipelineStep& step, double begin_seconds) {
     if (step.kind == StepKind::kBackwardWeight) return;
+    const ChunkDuration& duration = durations_[static_cast<std::size_t>(step.chunk)];
+    const bool forward = step.kind == StepKind::kForward;
+    const double send = forward ? duration.send_forward_seconds : duration.send_backward_seconds;
     if (send == 0) return;
     const int64_t to_piece =
         virtual_stage(schedule_.shape, timeline_.stage, step.chunk) + (forward ? 1 : -1);
     timeline_.events.push_back(
         {.track = Track::kPipeline,
          .activity = forward ? Activity::kSendForward : Activity::kSendBackward,
-         .begin_seconds = event.end_seconds,
-         .end_seconds = event.end_seconds + send,
+         .begin_seconds = begin_seconds,
+         .end_seconds = begin_seconds + send,
          .micro_batch = step.micro_batch,
          .chunk = step.chunk,
          .to_stage = stage_of(schedule_.shape, to_piece),

@@ -191,10 +191,17 @@ DispatchedTokens AllToAllDispatcher::dispatch(DispatchedTokens prepared, LastTok
   begin_method("token_dispatch");
   const at::Tensor arrived = all_to_all(prepared.rows, arriving_.splits);
   const at::Tensor arrived_weights = all_to_all(prepared.weights, arriving_.splits);
-  return {.rows = by_expert(arrived),
-          .weights = by_expert(arrived_weights).unsqueeze(-1),
+  return {.rows = arrived,
+          .weights = arrived_weights,
           .row_map = prepared.row_map,
           .held = {prepared.rows, prepared.weights, arrived, arrived_weights}};
+}
+
+DispatchedTokens AllToAllDispatcher::arrange(DispatchedTokens arrived, LastTokens&) const {
+  const ModuleScope scope(context_.observer, "dispatch");
+  arrived.rows = by_expert(arrived.rows);
+  arrived.weights = by_expert(arrived.weights).unsqueeze(-1);
+  return arrived;
 }
 
 at::Tensor AllToAllDispatcher::collect(const at::Tensor& outputs,

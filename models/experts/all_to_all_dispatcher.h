@@ -24,6 +24,7 @@ class AllToAllDispatcher : public TokenDispatcher {
                            const RouterOutput& routed,
                            LastTokens& last) const override;
   DispatchedTokens dispatch(DispatchedTokens prepared, LastTokens& last) const override;
+  DispatchedTokens arrange(DispatchedTokens arrived, LastTokens& last) const override;
   /// The rows sorted by expert rank.
   at::Tensor collect(const at::Tensor& outputs, const DispatchedTokens& dispatched) const override;
   at::Tensor send_back(const at::Tensor& rows) const override;

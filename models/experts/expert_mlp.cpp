@@ -190,14 +190,36 @@ at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
 }
 
 at::Tensor ExpertMlp::with_experts(const at::Tensor& input) const {
-  at::Tensor shared;
-  if (shared_) shared = shared_experts(input);
-  const at::Tensor tokens = input.reshape({-1, input.size(-1)});
-  DispatchedTokens dispatched = dispatcher_->dispatch(prepare(tokens, shared), *last_);
-  at::Tensor rows = dispatcher_->collect(run_experts(dispatched), dispatched);
-  dispatched.rows = at::Tensor();  // the products keep what they need
+  Prepared prepared = begin_tokens(input);
+  DispatchedTokens dispatched = send_tokens(std::move(prepared.tokens));
+  at::Tensor rows = run_tokens(dispatched);
+  return end_tokens(std::move(rows), dispatched, prepared.shared, input.sizes());
+}
+
+ExpertMlp::Prepared ExpertMlp::begin_tokens(const at::Tensor& input) const {
+  Prepared prepared;
+  if (shared_) prepared.shared = shared_experts(input);
+  prepared.tokens = prepare(input.reshape({-1, input.size(-1)}), prepared.shared);
+  return prepared;
+}
+
+DispatchedTokens ExpertMlp::send_tokens(DispatchedTokens prepared) const {
+  return dispatcher_->dispatch(std::move(prepared), *last_);
+}
+
+at::Tensor ExpertMlp::run_tokens(DispatchedTokens& arrived) const {
+  arrived = dispatcher_->arrange(std::move(arrived), *last_);
+  at::Tensor rows = dispatcher_->collect(run_experts(arrived), arrived);
+  arrived.rows = at::Tensor();  // the products keep what they need
+  return rows;
+}
+
+at::Tensor ExpertMlp::end_tokens(at::Tensor rows,
+                                 const DispatchedTokens& tokens,
+                                 const at::Tensor& shared,
+                                 at::IntArrayRef shape) const {
   rows = dispatcher_->send_back(rows);
-  const at::Tensor combined = dispatcher_->combine(rows, dispatched).view(input.sizes());
+  const at::Tensor combined = dispatcher_->combine(rows, tokens).view(shape);
   return shared.defined() ? combined + shared : combined;
 }
 

@@ -26,6 +26,21 @@ class ExpertMlp final : public FeedForward {
   at::Tensor forward(const at::Tensor& input) const override;
   at::Tensor bias() const override { return {}; }
 
+  /// forward() in four steps, for layers that run in pieces: what is sent, with the output of the
+  /// shared experts (undefined if there are none); what arrives; the outputs of this rank's experts
+  /// as they are sent back; and the output, [s, b, h] for tokens [s b, h].
+  struct Prepared {
+    DispatchedTokens tokens;
+    at::Tensor shared;
+  };
+  Prepared begin_tokens(const at::Tensor& input) const;
+  DispatchedTokens send_tokens(DispatchedTokens prepared) const;
+  at::Tensor run_tokens(DispatchedTokens& arrived) const;
+  at::Tensor end_tokens(at::Tensor rows,
+                        const DispatchedTokens& tokens,
+                        const at::Tensor& shared,
+                        at::IntArrayRef shape) const;
+
  private:
   /// The two layers of experts that run together: all of this rank's, or one of them.
   struct Layers {

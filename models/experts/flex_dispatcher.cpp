@@ -209,7 +209,11 @@ DispatchedTokens FlexDispatcher::dispatch(DispatchedTokens prepared, LastTokens&
   wait_for_counts(prepared.rows);
   const variable_list sent = Dispatch::apply(
       prepared.rows, prepared.weights.to(at::kFloat), handle_, call_of(prepared.weights.size(1)));
-  DispatchedTokens arrived{.rows = sent[0], .weights = sent[1], .row_map = {}, .held = {sent[0]}};
+  return {.rows = sent[0], .weights = sent[1], .row_map = {}, .held = {sent[0]}};
+}
+
+DispatchedTokens FlexDispatcher::arrange(DispatchedTokens arrived, LastTokens& last) const {
+  const ModuleScope scope(context_.observer, "dispatch");
   if (!is_hybrid_) return permuted(std::move(arrived), last);
   arrived.weights = arrived.weights.unsqueeze(-1);
   return arrived;

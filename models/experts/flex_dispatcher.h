@@ -29,6 +29,7 @@ class FlexDispatcher final : public AllToAllDispatcher {
                            const RouterOutput& routed,
                            LastTokens& last) const override;
   DispatchedTokens dispatch(DispatchedTokens prepared, LastTokens& last) const override;
+  DispatchedTokens arrange(DispatchedTokens arrived, LastTokens& last) const override;
   /// HybridEP: the rows as they are; DeepEP: [arrived tokens, h].
   at::Tensor collect(const at::Tensor& outputs, const DispatchedTokens& dispatched) const override;
   at::Tensor send_back(const at::Tensor& rows) const override;

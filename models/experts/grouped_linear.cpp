@@ -55,16 +55,28 @@ at::Tensor new_weight_gradient(const GroupedLinearCall& call,
   });
 }
 
-/// The gradient for autograd; undefined where the product has added it to the main gradient.
-at::Tensor weight_gradient_of(const GroupedLinearCall& call,
-                              std::size_t expert,
-                              const at::Tensor& output_gradient,
-                              const at::Tensor& input) {
-  if (!call.fused_gradient) return new_weight_gradient(call, output_gradient, input);
-  Parameter& weight = *call.weights[expert];
-  add_to_main_gradient(call, weight, output_gradient, input);
-  if (call.transformer_engine) call.store->gradient_stand_in(weight.value);
-  return {};
+/// For autograd; undefined where the products add them to the main gradients.
+variable_list weight_gradients(const KeptGroupedCall& kept_call,
+                               const at::Tensor& output_gradient,
+                               const at::Tensor& input) {
+  const GroupedLinearCall& call = *kept_call.call;
+  variable_list results(call.weights.size());
+  if (!call.fused_gradient) {
+    for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
+      results[expert] = new_weight_gradient(call, rows(output_gradient), rows(input));
+    });
+    return results;
+  }
+  now_or_delayed(call, [kept_call, output_gradient, input] {
+    for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
+      Parameter& weight = *kept_call.call->weights[expert];
+      add_to_main_gradient(*kept_call.call, weight, rows(output_gradient), rows(input));
+      if (kept_call.call->transformer_engine) {
+        kept_call.call->store->gradient_stand_in(weight.value);
+      }
+    });
+  });
+  return results;
 }
 
 struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> {
@@ -97,9 +109,8 @@ struct GroupedLinearFunction : torch::autograd::Function<GroupedLinearFunction> 
       multiply_into(call, rows(input_gradient), rows(gradient), weight);
     });
     variable_list results{input_gradient};
-    for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
-      results.push_back(weight_gradient_of(call, expert, rows(gradient), rows(input)));
-    });
+    const variable_list of_weights = weight_gradients(kept_call, gradient, input);
+    results.insert(results.end(), of_weights.begin(), of_weights.end());
     const variable_list of_biases = bias_gradients(kept_call, gradient);
     results.insert(results.end(), of_biases.begin(), of_biases.end());
     results.emplace_back();  // of the call
@@ -123,6 +134,11 @@ std::vector<at::Tensor> bias_gradients(const KeptGroupedCall& kept_call,
     gradients.push_back(kept_call.call->products.bias_gradient(rows(gradient)));
   });
   return gradients;
+}
+
+void now_or_delayed(const GroupedLinearCall& call, std::function<void()> add) {
+  if (!call.delayed) return add();
+  call.delayed->add({.module = call.name, .run = std::move(add)});
 }
 
 void use_workspaces(const GroupedLinearCall& call, const at::Device& device) {
@@ -168,7 +184,9 @@ GroupedLinear::GroupedLinear(ShardContext& context,
       .buffers = context.buffers,
       .plan = &context.plan,
       .quantized = make_quantized_experts(context, spec),
-      .python = python_of(context)});
+      .python = python_of(context),
+      .delayed = context.transformer_engine() ? context.delayed_gradients : nullptr,
+      .name = spec.name + "." + spec.layer});
 }
 
 at::Tensor GroupedLinear::forward(const at::Tensor& input,

@@ -5,10 +5,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "models/experts/grouped_linear.h"
+#include "models/shard/delayed_gradients.h"
 #include "models/shard/framework_buffers.h"
 #include "models/shard/products.h"
 
@@ -28,6 +31,8 @@ struct GroupedLinearCall {
   const estimator::Plan* plan;
   std::shared_ptr<QuantizedExperts> quantized;  ///< null if products are in 16 bits
   const char* python;                           ///< for host_work.h
+  std::shared_ptr<DelayedGradients> delayed;    ///< null if the plan delays no products
+  std::string name;                             ///< its path
 };
 
 struct KeptGroupedCall {
@@ -50,6 +55,9 @@ void for_each_expert(const std::vector<int64_t>& rows_of, const Visit& visit) {
 /// The gradient of each expert's bias, which the products of the weight's gradient make, too.
 std::vector<at::Tensor> bias_gradients(const KeptGroupedCall& kept_call,
                                        const at::Tensor& gradient);
+
+/// Runs what adds to the gradients of all weights, or puts it off where the plan delays it.
+void now_or_delayed(const GroupedLinearCall& call, std::function<void()> add);
 
 /// Those of TransformerEngine's products.
 void use_workspaces(const GroupedLinearCall& call, const at::Device& device);

@@ -172,31 +172,50 @@ struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunc
                                         const variable_list& saved,
                                         const at::TensorOptions& options) {
     const GroupedLinearCall& call = *kept_call.call;
-    const QuantizedProducts& products = call.quantized->products;
-    const auto count = static_cast<int64_t>(call.weights.size());
-    at::Tensor all;
-    if (!call.fused_gradient) {
-      const at::Tensor& weight = call.weights[0]->value;
-      all = at::empty({count, weight.size(0), weight.size(1)}, options);
-    }
-    const Operands right =
+    if (!call.fused_gradient) return new_weight_gradients(kept_call, gradients, saved, options);
+    now_or_delayed(
+        call, [kept_call, gradients, saved] { add_weight_gradients(kept_call, gradients, saved); });
+    return variable_list(call.weights.size());
+  }
+
+  /// What the weights' gradients are products of: output gradients and inputs.
+  static std::pair<Operands, Operands> factors(const KeptGroupedCall& kept_call,
+                                               const std::vector<Quantized>& gradients,
+                                               const variable_list& saved) {
+    const QuantizedProducts& products = kept_call.call->quantized->products;
+    Operands right =
         products.ready(operands(kept_inputs(kept_call, saved), &Quantized::along_columns));
-    const Operands left = products.ready(operands(gradients, &Quantized::along_columns));
+    return {products.ready(operands(gradients, &Quantized::along_columns)), std::move(right)};
+  }
+
+  static variable_list new_weight_gradients(const KeptGroupedCall& kept_call,
+                                            const std::vector<Quantized>& gradients,
+                                            const variable_list& saved,
+                                            const at::TensorOptions& options) {
+    const GroupedLinearCall& call = *kept_call.call;
+    const at::Tensor& weight = call.weights[0]->value;
+    const at::Tensor all =
+        at::empty({std::ssize(call.weights), weight.size(0), weight.size(1)}, options);
+    const auto [left, right] = factors(kept_call, gradients, saved);
     variable_list results;
     for (std::size_t expert = 0; expert < call.weights.size(); ++expert) {
-      const QuantizedOperand of_gradient = left[expert].transposed();
-      if (all.defined()) {
-        results.push_back(all[static_cast<int64_t>(expert)]);
-        multiply(call, results.back(), of_gradient, right[expert]);
-      } else {
-        Parameter& weight = *call.weights[expert];
-        multiply_and_add(call, weight.main_gradient, of_gradient, right[expert]);
-        weight.contribution_added();
-        results.emplace_back();
-        call.store->gradient_stand_in(weight.value);
-      }
+      results.push_back(all[static_cast<int64_t>(expert)]);
+      multiply(call, results.back(), left[expert].transposed(), right[expert]);
     }
     return results;
+  }
+
+  static void add_weight_gradients(const KeptGroupedCall& kept_call,
+                                   const std::vector<Quantized>& gradients,
+                                   const variable_list& saved) {
+    const GroupedLinearCall& call = *kept_call.call;
+    const auto [left, right] = factors(kept_call, gradients, saved);
+    for (std::size_t expert = 0; expert < call.weights.size(); ++expert) {
+      Parameter& weight = *call.weights[expert];
+      multiply_and_add(call, weight.main_gradient, left[expert].transposed(), right[expert]);
+      weight.contribution_added();
+      call.store->gradient_stand_in(weight.value);
+    }
   }
 };
 

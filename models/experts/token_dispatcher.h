@@ -12,7 +12,8 @@
 
 namespace models {
 
-/// What this rank sends, and after dispatch() the input of its experts, with rows sorted by expert.
+/// What this rank sends, after dispatch() what it gets, and after arrange() the input of its
+/// experts, with rows sorted by expert.
 struct DispatchedTokens {
   at::Tensor rows;     ///< [rows, h]
   at::Tensor weights;  ///< [rows, 1], from the router
@@ -43,6 +44,10 @@ class TokenDispatcher {
                                    const RouterOutput& routed,
                                    LastTokens& last) const = 0;
   virtual DispatchedTokens dispatch(DispatchedTokens prepared, LastTokens& last) const = 0;
+  /// dispatch_postprocess(): what arrived, sorted by expert where dispatch() has not done so.
+  virtual DispatchedTokens arrange(DispatchedTokens arrived, LastTokens& /*last*/) const {
+    return arrived;
+  }
   /// The first step of combine: outputs of the experts [rows, h], in the order in which they are
   /// sent back.
   virtual at::Tensor collect(const at::Tensor& outputs,

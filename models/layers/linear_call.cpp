@@ -76,10 +76,12 @@ LinearCall::LinearCall(const ShardContext& context,
       buffers(context.buffers),
       keeper(context.keeper),
       deferred(make_deferred_products(context, spec)),
+      delayed(transformer_engine ? context.delayed_gradients : nullptr),
       quantized(make_quantized_layer(context, spec, row_parallel)),
       plan(&context.plan),
       modules(context.modules),
-      python(python_of(transformer_engine, spec)) {}
+      python(python_of(transformer_engine, spec)),
+      name(spec.name) {}
 
 at::Tensor gradient_stand_in(const LinearCall& call) {
   const c10::NoGradGuard no_grad;
@@ -93,6 +95,11 @@ at::Tensor gradient_stand_in(const LinearCall& call) {
   const at::Tensor lasting = call.store->gradient_stand_in(weight.value);
   if (is_summed) return lasting.zero_().detach();
   return is_dropped ? lasting.detach() : at::Tensor();
+}
+
+void now_or_delayed(const LinearCall& call, std::function<void()> add) {
+  if (!call.delayed) return add();
+  call.delayed->add({.module = call.name, .run = std::move(add)});
 }
 
 std::vector<int64_t> whole_shape(const LinearCall& call, const at::Tensor& part) {

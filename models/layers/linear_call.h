@@ -4,8 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -62,10 +64,12 @@ struct LinearCall {
   std::shared_ptr<FrameworkBuffers> buffers;
   std::shared_ptr<OutputKeeper> keeper;
   std::shared_ptr<DeferredProducts> deferred;  ///< null if no products are deferred
+  std::shared_ptr<DelayedGradients> delayed;   ///< null if they are not put off to another piece
   std::shared_ptr<QuantizedLayer> quantized;   ///< null if products are in 16 bits
   const estimator::Plan* plan;
   ModuleRunner* modules;
   const char* python;  ///< for host_work.h
+  std::string name;    ///< its path
 };
 
 using CallPointer = std::shared_ptr<const LinearCall>;
@@ -81,6 +85,9 @@ inline std::optional<at::Tensor> if_defined(const at::Tensor& tensor) {
 /// With TransformerEngine at hand it takes it from there, as the other layers do, and it lasts;
 /// else it is dropped at once. Of several products with one weight, autograd adds the stand-ins up.
 at::Tensor gradient_stand_in(const LinearCall& call);
+
+/// Runs what adds to the weight's gradient, or puts it off where the plan delays such products.
+void now_or_delayed(const LinearCall& call, std::function<void()> add);
 
 /// The shape of the whole sequence, of which `part` is this rank's.
 std::vector<int64_t> whole_shape(const LinearCall& call, const at::Tensor& part);

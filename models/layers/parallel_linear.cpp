@@ -33,7 +33,9 @@ at::Tensor finish_weight(const CallPointer& call,
   constexpr int kAgainForPart = 4;  // both products, and the nodes of redistribute() and to_local()
   if (call->of_dtensors) dispatch_on_host(kAgainForPart);
   if (!call->fused_gradient) return weight_gradient(call->products, output_gradient, input);
-  add_weight_gradient(call->products, *call->weight, output_gradient, input);
+  now_or_delayed(*call, [call, output_gradient, input] {
+    add_weight_gradient(call->products, *call->weight, output_gradient, input);
+  });
   return gradient_stand_in(*call);
 }
 

@@ -138,7 +138,7 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
     const at::Tensor bias = adds_bias ? call->products.bias_gradient(sixteen_bits) : at::Tensor();
     gathering.wait();
     if (gathers_input(*call)) products.transpose(input);
-    const at::Tensor of_weight = finish_weight(*call, gradient, input, sixteen_bits.scalar_type());
+    const at::Tensor of_weight = finish_weight(call, gradient, input, sixteen_bits.scalar_type());
     summing.wait();
     return {input_gradient, of_weight, bias, at::Tensor()};
   }
@@ -184,16 +184,21 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
   }
 
   /// The weight's gradient for autograd; undefined when it went straight into the main gradient.
-  static at::Tensor finish_weight(const LinearCall& call,
+  static at::Tensor finish_weight(const CallPointer& call,
                                   const Quantized& gradient,
                                   const Quantized& input,
                                   c10::ScalarType type) {
-    const QuantizedProducts& products = call.quantized->products;
-    const QuantizedOperand left = gradient.along_columns().transposed();
-    if (!call.fused_gradient) return products.multiply(left, input.along_columns(), type);
-    products.multiply_and_add(call.weight->main_gradient, left, input.along_columns());
-    call.weight->contribution_added();
-    return gradient_stand_in(call);
+    if (!call->fused_gradient) {
+      const QuantizedOperand left = gradient.along_columns().transposed();
+      return call->quantized->products.multiply(left, input.along_columns(), type);
+    }
+    now_or_delayed(*call, [call, gradient, input] {
+      call->quantized->products.multiply_and_add(call->weight->main_gradient,
+                                                 gradient.along_columns().transposed(),
+                                                 input.along_columns());
+      call->weight->contribution_added();
+    });
+    return gradient_stand_in(*call);
   }
 };
 

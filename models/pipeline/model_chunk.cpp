@@ -126,9 +126,13 @@ void ModelChunk::compute_deferred_gradients() const {
 }
 
 at::Tensor ModelChunk::in_unit(int64_t unit, const at::Tensor& input, const UnitBody& body) const {
-  if (context_.data_parallel) context_.data_parallel->before_unit(unit);
+  enter_unit(unit);
   if (context_.fully_sharded.empty()) return body(input);
   return context_.fully_sharded[static_cast<std::size_t>(chunk_)]->run(unit, input, body);
+}
+
+void ModelChunk::enter_unit(int64_t unit) const {
+  if (context_.data_parallel) context_.data_parallel->before_unit(unit);
 }
 
 /// Of weights that do not change the output has no gradient, and checkpoints of whole layers would
@@ -256,21 +260,29 @@ ChunkOutput ModelChunk::compute(const at::Tensor& input, const MicroBatchData& d
     hidden = embed(hidden);
     if (holds_embedded(context_)) embedded = hidden.detach();
   }
-  if (data.ones.defined()) read_mask(data.ones);
-  if (window_) window_->begin_forward(data.ones);
-  for (const auto& rotary : {rotary_, rotary_in_window_}) {
-    if (rotary) rotary->begin_forward();  // before the first layer runs
-  }
+  begin_layers(data);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     hidden = through_layer(i, hidden);
   }
-  if (window_) window_->end_forward();
+  end_layers();
   if (final_norm_ && norm_is_apart()) {
     hidden = in_unit(norm_unit_, hidden, [&](const at::Tensor& last) { return normalized(last); });
   }
   if (!output_) return {.output = hidden, .logits = {}};
   if (norm_is_apart()) hidden = with_losses(predict(hidden, data.tokens), data.labels);
   return with_loss(std::move(hidden), data.labels);
+}
+
+void ModelChunk::begin_layers(const MicroBatchData& data) const {
+  if (data.ones.defined()) read_mask(data.ones);
+  if (window_) window_->begin_forward(data.ones);
+  for (const auto& rotary : {rotary_, rotary_in_window_}) {
+    if (rotary) rotary->begin_forward();  // before the first layer runs
+  }
+}
+
+void ModelChunk::end_layers() const {
+  if (window_) window_->end_forward();
 }
 
 /// The checkpoint of a recomputed layer is inside of its unit, or around it.

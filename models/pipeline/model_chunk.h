@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -41,6 +42,8 @@ class ModelChunk {
   /// (or, if there are none, the logits as its output); other pieces return hidden states.
   ChunkOutput forward(const at::Tensor& input, const MicroBatchData& data) const;
 
+  int64_t layers() const { return std::ssize(layers_) + std::ssize(predictions_); }
+
   /// The embedding weight that the first and the last stage share, or null.
   Parameter* tied_weight() const { return tied_weight_; }
   const std::vector<TransformerLayer>& layers() const { return layers_; }
@@ -50,6 +53,8 @@ class ModelChunk {
   void compute_deferred_gradients() const;
 
  private:
+  friend class ChunkPieces;  // runs it in pieces
+
   void build_end(ParameterStore& store,
                  int64_t chunk,
                  const LayerNumber& next,
@@ -60,6 +65,11 @@ class ModelChunk {
   Parameter* shared_output_weight(ParameterStore& store);
   /// Runs body(input) when the unit's parameters are gathered. With FSDP they are while it runs.
   at::Tensor in_unit(int64_t unit, const at::Tensor& input, const UnitBody& body) const;
+  /// Where a unit's parameters are whole all the time: those that are being gathered are needed.
+  void enter_unit(int64_t unit) const;
+  /// What layers share in a forward.
+  void begin_layers(const MicroBatchData& data) const;
+  void end_layers() const;
   /// Whether layers that predict more tokens come between the final norm and the head.
   bool norm_is_apart() const { return context_.plan.model.predicts_more_tokens(); }
   at::Tensor embed(const at::Tensor& tokens) const;

@@ -16,8 +16,6 @@ namespace {
 
 using torch::autograd::variable_list;
 
-constexpr const char* kLayer = "mtp_model_layer";
-
 LinearSpec joint_projection_spec(const ShardContext& context, const std::string& name) {
   const int64_t hidden = context.plan.model.hidden_size;
   return {.name = name + ".eh_proj", .inputs = 2 * hidden, .outputs = hidden};
@@ -68,6 +66,16 @@ at::Tensor PredictionLayer::compute(const at::Tensor& hidden, const at::Tensor& 
     const ModuleScope scope(context_.observer, kLayer);
     output = layer_.compute(output);
   }
+  return normalized(final_norm_, "final_layernorm", output);
+}
+
+at::Tensor PredictionLayer::begin(const at::Tensor& hidden, const at::Tensor& embedded) const {
+  const ModuleScope scope(context_.observer, name_);
+  return joined(hidden, embedded);
+}
+
+at::Tensor PredictionLayer::end(const at::Tensor& output) const {
+  const ModuleScope scope(context_.observer, name_);
   return normalized(final_norm_, "final_layernorm", output);
 }
 

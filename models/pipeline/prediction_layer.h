@@ -26,6 +26,14 @@ class PredictionLayer {
   /// layers are recomputed it keeps only these two.
   at::Tensor forward(const at::Tensor& hidden, const at::Tensor& embedded) const;
 
+  /// forward() in steps, for layers that run in pieces: what layer() is given, and what is made of
+  /// its output.
+  at::Tensor begin(const at::Tensor& hidden, const at::Tensor& embedded) const;
+  at::Tensor end(const at::Tensor& output) const;
+  const TransformerLayer& layer() const { return layer_; }
+  const std::string& name() const { return name_; }
+  static constexpr const char* kLayer = "mtp_model_layer";
+
  private:
   at::Tensor compute(const at::Tensor& hidden, const at::Tensor& embedded) const;
   at::Tensor joined(const at::Tensor& hidden, const at::Tensor& embedded) const;

@@ -19,6 +19,10 @@ class Stage {
   /// Runs one micro-batch through one chunk; see ModelChunk::forward.
   ChunkOutput forward(int64_t chunk, const at::Tensor& input, const MicroBatchData& data) const;
 
+  const ModelChunk& chunk(int64_t number) const {
+    return chunks_.at(static_cast<std::size_t>(number));
+  }
+
   /// See ColumnParallelLinear.
   void compute_deferred_gradients() const { chunks_.back().compute_deferred_gradients(); }
 

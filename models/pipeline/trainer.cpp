@@ -5,7 +5,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <c10/core/CachingDeviceAllocator.h>
-#include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "estimator/plan/cuda_graphs.h"
 #include "estimator/plan/megatron_core.h"
 #include "models/data_parallel/finite_check.h"
+#include "models/pipeline/in_flight.h"
 #include "models/pipeline/message_order.h"
 #include "models/pipeline/mock_data.h"
 #include "models/pipeline/stage_gradients.h"
@@ -22,14 +22,6 @@ namespace models {
 
 using estimator::Direction;
 using estimator::StepKind;
-
-struct Trainer::InFlight {
-  at::Tensor input;              ///< received hidden states, whose gradient is sent back
-  torch::autograd::Edge output;  ///< where backward starts
-  at::Tensor kept_output;        ///< undefined in frameworks that free it
-  at::Tensor logits;             ///< undefined where nobody holds them
-  at::Tensor mask;               ///< of the data loader, where a recomputed segment keeps it
-};
 
 namespace {
 
@@ -104,14 +96,17 @@ void Trainer::run_schedule(int64_t iteration) {
   const auto steps = stage_steps(shape, context_.coordinate.pipeline);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const estimator::PipelineStep& step = steps[i];
+    if (context_.plan.parallelism.overlap_moe_expert_parallel_comm) {
+      i += run_combined(iteration, steps, i) - 1;
+      continue;
+    }
     if (torch_stage_) change_active_chunks(steps, i);
     receive_before(steps, i);
     if (step.kind == estimator::StepKind::kForward) {
       start_gathers_before(steps, i);
       forward(iteration, step, is_paired(steps, i));
     } else {
-      if (step.micro_batch == micro_batches_ - 1 && reduces_in_backward(context_))
-        data_parallel_->start_last_micro_batch(step.chunk);
+      start_reducing_in(step);
       backward(step);
     }
     receive_ahead(steps, i);
@@ -273,83 +268,113 @@ MicroBatchData Trainer::micro_batch_data(int64_t iteration, const estimator::Pip
   return has_data ? mock_micro_batch(context_, iteration, step.micro_batch) : MicroBatchData{};
 }
 
+void Trainer::start_reducing_in(const estimator::PipelineStep& backward) {
+  if (backward.micro_batch == micro_batches_ - 1 && reduces_in_backward(context_)) {
+    data_parallel_->start_last_micro_batch(backward.chunk);
+  }
+}
+
 void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bool pair_follows) {
-  const bool first = context_.is_first_piece(step.chunk), last = context_.is_last_piece(step.chunk);
-  const int64_t piece = context_.piece(step.chunk);
   {
     const DirectionScope direction(
         context_.observer, Direction::kForward, step.micro_batch, step.chunk);
-    const MicroBatchData data = micro_batch_data(iteration, step);
-    const at::Tensor input = first ? data.tokens : receive(step).requires_grad_(true);
-    schedule_variables_.forward_started(step.chunk, first ? at::Tensor() : input, pair_follows);
-    data_parallel_->start_forward();
-    ChunkOutput result = stage_->forward(step.chunk, input, data);
+    const ForwardStart start = begin_forward(iteration, step, pair_follows);
+    ChunkOutput result = stage_->forward(step.chunk, start.input, start.data);
     if (torch_stage_) torch_stage_->forward_ended(result);
-    at::Tensor output = std::move(result.output);
-    if (last) {
-      output = output.mean() / static_cast<double>(context_.plan.micro_batches());
-      if (context_.plan.training.check_for_nan_in_loss_and_grad) {
-        check_finite(output.detach(), "the loss");  // loss_func in pretrain_gpt.py
-      }
-      loss_sum_ = loss_sum_.defined() ? loss_sum_ + output.detach() : output.detach();
-    } else {
-      send(output.detach(), piece + 1, Direction::kForward);
-    }
-    const at::Tensor kept_output = last ? output : kept_part(output, context_);
-    if (!kept_output.defined()) {  // who still holds it holds it for the next stage alone
-      context_.observer.memory_lasts(output,
-                                     {estimator::MemoryCategory::kCommunication, "pipeline", ""});
-    }
-    // Backward needs the graph, not the output: keeping the edge alone frees the output's memory,
-    // as Megatron-LM's deallocate_pipeline_outputs does.
-    in_flight_[forward_number(step)] = {.input = first ? at::Tensor() : input,
-                                        .output = torch::autograd::impl::gradient_edge(output),
-                                        .kept_output = kept_output,
-                                        .logits = result.logits,
-                                        .mask = kept_mask(data, context_)};
-    schedule_variables_.forward_ended(last ? at::Tensor() : output.detach(), pair_follows);
+    end_forward(step, start, std::move(result), pair_follows);
   }
   context_.observer.forward_finished(forward_number(step));
 }
 
+Trainer::ForwardStart Trainer::begin_forward(int64_t iteration,
+                                             const estimator::PipelineStep& step,
+                                             bool pair_follows) {
+  const bool first = context_.is_first_piece(step.chunk);
+  ForwardStart start{.data = micro_batch_data(iteration, step), .input = {}};
+  start.input = first ? start.data.tokens : receive(step).requires_grad_(true);
+  schedule_variables_.forward_started(step.chunk, first ? at::Tensor() : start.input, pair_follows);
+  data_parallel_->start_forward();
+  return start;
+}
+
+void Trainer::end_forward(const estimator::PipelineStep& step,
+                          const ForwardStart& start,
+                          ChunkOutput result,
+                          bool pair_follows,
+                          std::shared_ptr<ChunkPieces> pieces) {
+  const bool first = context_.is_first_piece(step.chunk), last = context_.is_last_piece(step.chunk);
+  at::Tensor output = std::move(result.output);
+  if (last) {
+    output = output.mean() / static_cast<double>(context_.plan.micro_batches());
+    if (context_.plan.training.check_for_nan_in_loss_and_grad) {
+      check_finite(output.detach(), "the loss");  // loss_func in pretrain_gpt.py
+    }
+    loss_sum_ = loss_sum_.defined() ? loss_sum_ + output.detach() : output.detach();
+  } else {
+    send(output.detach(), context_.piece(step.chunk) + 1, Direction::kForward);
+  }
+  const at::Tensor kept_output = last ? output : kept_part(output, context_);
+  if (!kept_output.defined()) {  // who still holds it holds it for the next stage alone
+    context_.observer.memory_lasts(output,
+                                   {estimator::MemoryCategory::kCommunication, "pipeline", ""});
+  }
+  if (pieces) pieces->end_with(output);
+  // Backward needs the graph, not the output: keeping the edge alone frees the output's memory,
+  // as Megatron-LM's deallocate_pipeline_outputs does.
+  in_flight_[forward_number(step)] = {.input = first ? at::Tensor() : start.input,
+                                      .output = torch::autograd::impl::gradient_edge(output),
+                                      .kept_output = kept_output,
+                                      .logits = result.logits,
+                                      .mask = kept_mask(start.data, context_),
+                                      .pieces = std::move(pieces)};
+  schedule_variables_.forward_ended(last ? at::Tensor() : output.detach(), pair_follows);
+}
+
 void Trainer::backward(const estimator::PipelineStep& step) {
-  const int64_t piece = context_.piece(step.chunk);
   {
     const DirectionScope direction(
         context_.observer, Direction::kBackward, step.micro_batch, step.chunk);
-    InFlight kept = std::move(in_flight_.extract(forward_number(step)).mapped());
-    schedule_variables_.backward_started();
-    if (torch_stage_) {
-      torch_stage_->backward_started();
-      drop_sent();
-    }
-    torch::autograd::variable_list gradients;
-    gradients.push_back(context_.is_last_piece(step.chunk)
-                            ? at::full({}, 1.0, context_.options().dtype(at::kFloat))
-                            : receive(step));
-    schedule_variables_.gradient_received(context_.is_last_piece(step.chunk) ? at::Tensor()
-                                                                             : gradients[0]);
-    data_parallel_->start_backward();
+    InFlight kept = take_in_flight(step);
+    torch::autograd::variable_list gradients = {begin_backward(step)};
     torch::autograd::Engine::get_default_engine().execute({std::move(kept.output)},
                                                           gradients,
                                                           /*keep_graph=*/false,
                                                           /*create_graph=*/false,
                                                           /*accumulate_grad=*/true);
-    data_parallel_->finish_backward();
-    if (context_.framework().reads_losses && context_.is_last_piece(step.chunk)) {
-      check_finite(kept.kept_output.detach(), "the loss");
-    }
-    schedule_variables_.backward_ended(kept.input);
-    const at::Tensor input_gradient = kept.input.defined() ? kept.input.grad() : at::Tensor();
-    if (torch_stage_) {
-      torch_stage_->backward_ended(input_gradient);
-      if (kept.input.defined()) kept.input.mutable_grad() = at::Tensor();  // the buffer stays
-    }
-    if (!context_.is_first_piece(step.chunk)) {
-      send(input_gradient, piece - 1, Direction::kBackward);
-    }
+    end_backward(step, kept);
   }
   context_.observer.backward_finished(forward_number(step));
+}
+
+/// Returns the gradient of the chunk's output.
+at::Tensor Trainer::begin_backward(const estimator::PipelineStep& step) {
+  const bool last = context_.is_last_piece(step.chunk);
+  schedule_variables_.backward_started();
+  if (torch_stage_) {
+    torch_stage_->backward_started();
+    drop_sent();
+  }
+  at::Tensor gradient =
+      last ? at::full({}, 1.0, context_.options().dtype(at::kFloat)) : receive(step);
+  schedule_variables_.gradient_received(last ? at::Tensor() : gradient);
+  data_parallel_->start_backward();
+  return gradient;
+}
+
+void Trainer::end_backward(const estimator::PipelineStep& step, const InFlight& kept) {
+  data_parallel_->finish_backward();
+  if (context_.framework().reads_losses && context_.is_last_piece(step.chunk)) {
+    check_finite(kept.kept_output.detach(), "the loss");
+  }
+  schedule_variables_.backward_ended(kept.input);
+  const at::Tensor input_gradient = kept.input.defined() ? kept.input.grad() : at::Tensor();
+  if (torch_stage_) {
+    torch_stage_->backward_ended(input_gradient);
+    if (kept.input.defined()) kept.input.mutable_grad() = at::Tensor();  // the buffer stays
+  }
+  if (!context_.is_first_piece(step.chunk)) {
+    send(input_gradient, context_.piece(step.chunk) - 1, Direction::kBackward);
+  }
 }
 
 /// Megatron-LM begins the reductions that are left before the deferred products, so that the output

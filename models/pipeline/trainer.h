@@ -12,6 +12,7 @@
 #include "estimator/schedule/pipeline_schedule.h"
 #include "models/data_parallel/data_parallel.h"
 #include "models/optimizer/optimizer.h"
+#include "models/pipeline/chunk_pieces.h"
 #include "models/pipeline/message_order.h"
 #include "models/pipeline/schedule_variables.h"
 #include "models/pipeline/stage.h"
@@ -70,6 +71,32 @@ class Trainer {
   /// pairs this forward with.
   void forward(int64_t iteration, const estimator::PipelineStep& step, bool pair_follows);
   void backward(const estimator::PipelineStep& step);
+  /// What comes before and after the chunk's own work in a forward, and in a backward.
+  struct ForwardStart {
+    MicroBatchData data;
+    at::Tensor input;  ///< tokens, or the received hidden states
+  };
+  ForwardStart begin_forward(int64_t iteration,
+                             const estimator::PipelineStep& step,
+                             bool pair_follows);
+  void end_forward(const estimator::PipelineStep& step,
+                   const ForwardStart& start,
+                   ChunkOutput result,
+                   bool pair_follows,
+                   std::shared_ptr<ChunkPieces> pieces = nullptr);
+  at::Tensor begin_backward(const estimator::PipelineStep& step);
+  void end_backward(const estimator::PipelineStep& step, const InFlight& kept);
+  InFlight take_in_flight(const estimator::PipelineStep& step);
+  /// A forward and a backward that run together, of which one may be empty.
+  struct CombinedSteps {
+    const estimator::PipelineStep* forward = nullptr;
+    const estimator::PipelineStep* backward = nullptr;
+  };
+  CombinedSteps combined_steps(const Steps& steps, std::size_t i) const;
+  /// Runs steps[i], and the one after it if they are a pair; returns how many it has run.
+  std::size_t run_combined(int64_t iteration, const Steps& steps, std::size_t i);
+  void run_pieces(const CombinedSteps& combined, ChunkPieces* forward, ChunkPieces* backward);
+  void start_reducing_in(const estimator::PipelineStep& backward);
   MicroBatchData micro_batch_data(int64_t iteration, const estimator::PipelineStep& step);
   PendingMessage start_receiving(const estimator::PipelineStep& step);
   at::Tensor receive_buffer(const estimator::PipelineStep& step) const;
@@ -99,7 +126,8 @@ class Trainer {
   std::vector<PendingCall> sending_;
   std::map<estimator::Direction, std::deque<PendingMessage>> expected_;  ///< in order of arrival
   at::Tensor loss_sum_;
-  std::optional<SideStream> graph_pool_;  ///< of a CUDA graph of all forwards and backwards
+  std::optional<SideStream> sending_tokens_;  ///< of plans that combine forwards and backwards
+  std::optional<SideStream> graph_pool_;      ///< of a CUDA graph of all forwards and backwards
 };
 
 /// The optimizer settings with which Onerank trains; epsilon is Adam's usual 1e-8.

@@ -288,6 +288,43 @@ at::Tensor TransformerLayer::with_mlp(const at::Tensor& given) const {
   return add(output);
 }
 
+/// Of a layer that has experts.
+const ExpertMlp& experts_of(const FeedForward& mlp) { return static_cast<const ExpertMlp&>(mlp); }
+
+TransformerLayer::Routed TransformerLayer::route(const at::Tensor& hidden) const {
+  Routed routed;
+  routed.hidden = context_.graphs->begin(GraphModule::kMlp, has_experts_, hidden);
+  routed.normal = norm_output(mlp_norm_, kMlpNorm, routed.hidden, recomputes_mlp_norm_);
+  const ModuleScope scope(context_.observer, "mlp");
+  ExpertMlp::Prepared prepared =
+      experts_of(*mlp_).begin_tokens(std::exchange(routed.normal.value, {}));
+  routed.tokens = std::move(prepared.tokens);
+  routed.shared = std::move(prepared.shared);
+  return routed;
+}
+
+DispatchedTokens TransformerLayer::send(DispatchedTokens prepared) const {
+  const ModuleScope scope(context_.observer, "mlp");
+  return experts_of(*mlp_).send_tokens(std::move(prepared));
+}
+
+at::Tensor TransformerLayer::run_experts(Routed& routed) const {
+  const ModuleScope scope(context_.observer, "mlp");
+  at::Tensor rows = experts_of(*mlp_).run_tokens(routed.tokens);
+  routed.normal.was_read_for(rows);
+  return rows;
+}
+
+at::Tensor TransformerLayer::combine(at::Tensor rows, const Routed& routed) const {
+  at::Tensor output;
+  {
+    const ModuleScope scope(context_.observer, "mlp");
+    output = experts_of(*mlp_).end_tokens(
+        std::move(rows), routed.tokens, routed.shared, routed.hidden.sizes());
+  }
+  return added(output, at::Tensor(), after_mlp_, kAfterMlp, routed.hidden);
+}
+
 TransformerLayer::NormOutput TransformerLayer::norm_output(const std::optional<Norm>& norm,
                                                            const char* name,
                                                            const at::Tensor& input,

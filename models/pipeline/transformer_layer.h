@@ -65,6 +65,18 @@ class TransformerLayer {
   /// Of its experts, or null.
   const ExpertBalance* balance() const { return mlp_->balance(); }
 
+  /// For layer_pieces.h, like compute(): the two halves of a layer, x + attention(norm(x)) and x +
+  /// mlp(norm(x)), and the second half of a layer of experts in steps (see ExpertMlp).
+  const std::string& name() const { return name_; }
+  bool is_of_experts() const { return has_experts_; }
+  at::Tensor attend(const at::Tensor& input) const { return with_attention(input); }
+  at::Tensor think(const at::Tensor& hidden) const { return with_mlp(hidden); }
+  struct Routed;
+  Routed route(const at::Tensor& hidden) const;
+  DispatchedTokens send(DispatchedTokens prepared) const;
+  at::Tensor run_experts(Routed& routed) const;
+  at::Tensor combine(at::Tensor rows, const Routed& routed) const;
+
  private:
   /// What a norm gives. It lives until the residual is added, as in Megatron-LM's
   /// TransformerLayer.forward(), or is freed as soon as it was read, and computed again.
@@ -104,6 +116,13 @@ class TransformerLayer {
   std::optional<Norm> mlp_norm_;
   std::unique_ptr<const FeedForward> mlp_;
   std::optional<Norm> after_attention_, after_mlp_;
+};
+
+/// What the steps of a layer of experts share.
+struct TransformerLayer::Routed {
+  at::Tensor hidden, shared;  ///< the sum so far, and what the shared experts add to it
+  DispatchedTokens tokens;
+  NormOutput normal;  ///< before the router; without its value
 };
 
 }  // namespace models

@@ -11,5 +11,6 @@ using estimator::kNoMicroBatch;
 using estimator::LastingMemory;
 using estimator::ModuleScope;
 using estimator::Observer;
+using estimator::PieceScope;
 
 }  // namespace models

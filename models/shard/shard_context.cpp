@@ -18,6 +18,10 @@ c10::ScalarType scalar_type(estimator::Dtype dtype) {
   throw std::logic_error("unknown dtype");
 }
 
+std::shared_ptr<DelayedGradients> make_delayed_gradients(const estimator::Plan& plan) {
+  return plan.parallelism.delay_wgrad_compute ? std::make_shared<DelayedGradients>() : nullptr;
+}
+
 std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan) {
   const bool by_operator =
       estimator::recomputed(plan, 0) == estimator::Recomputed::kUnlistedOperators;

@@ -13,6 +13,7 @@
 #include "models/shard/autocast.h"
 #include "models/shard/communicator.h"
 #include "models/shard/context_chunks.h"
+#include "models/shard/delayed_gradients.h"
 #include "models/shard/framework_buffers.h"
 #include "models/shard/layer_graphs.h"
 #include "models/shard/module_runner.h"
@@ -27,6 +28,9 @@ c10::ScalarType scalar_type(estimator::Dtype dtype);
 
 class DataParallel;
 class FullySharded;
+
+/// Null if the plan delays none.
+std::shared_ptr<DelayedGradients> make_delayed_gradients(const estimator::Plan& plan);
 
 /// The keeper for selective recompute by operator; null if the plan does not use it.
 std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan);
@@ -45,6 +49,7 @@ struct ShardContext {
   std::shared_ptr<FrameworkBuffers> buffers =
       std::make_shared<FrameworkBuffers>(observer, tuned_kernels());
   std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
+  std::shared_ptr<DelayedGradients> delayed_gradients = make_delayed_gradients(plan);
   std::shared_ptr<LayerGraphs> graphs = std::make_shared<LayerGraphs>(plan.training);
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }

@@ -51,6 +51,9 @@ class SideStream {
   void wait_for(const StreamPoint& point) const;
   StreamPoint point() const;
 
+  /// In the work of the current stream.
+  StreamPoint current_stream_point() const { return current_point(device_, observer_); }
+
   /// From now on the current stream waits for the work up to the point.
   void current_waits_for(const StreamPoint& point) const;
 

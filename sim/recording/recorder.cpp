@@ -134,6 +134,12 @@ void Recorder::enter_direction(Direction direction, int64_t micro_batch, int64_t
 
 void Recorder::leave_direction() { tracker_->leave_direction(); }
 
+void Recorder::enter_piece(Direction direction, int64_t micro_batch, int64_t chunk, int64_t piece) {
+  tracker_->enter_piece(direction, micro_batch, chunk, piece);
+}
+
+void Recorder::leave_piece() { tracker_->leave(); }
+
 int64_t Recorder::new_stream() { return tracker_->new_stream(); }
 
 void Recorder::enter_stream(int64_t stream) { tracker_->enter_stream(stream); }

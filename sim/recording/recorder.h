@@ -79,6 +79,11 @@ class Recorder final : public estimator::Observer {
   void enter_direction(estimator::Direction direction, int64_t micro_batch, int64_t chunk) override;
   void leave_direction() override;
   int64_t new_stream() override;
+  void enter_piece(estimator::Direction direction,
+                   int64_t micro_batch,
+                   int64_t chunk,
+                   int64_t piece) override;
+  void leave_piece() override;
   void enter_stream(int64_t stream) override;
   void leave_stream() override;
   int64_t record_point() override;

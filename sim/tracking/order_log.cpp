@@ -25,6 +25,10 @@ void OrderLog::add(
                      .place = place});
 }
 
+void OrderLog::piece_began(int64_t piece, const Place& place) {
+  add(OrderKind::kPiece, place.stream, piece, place);
+}
+
 void OrderLog::operator_counted(int64_t item, const Place& place, BegunWork begun) {
   add(OrderKind::kOperator, place.stream, item, place, std::move(begun));
 }

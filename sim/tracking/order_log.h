@@ -23,6 +23,8 @@ class OrderLog {
   void part_began(const Place& place) { memory_[part_of(place)].begin_bytes = allocated_bytes_; }
   void part_ended(const Place& place) { memory_[part_of(place)].end_bytes = allocated_bytes_; }
 
+  void piece_began(int64_t piece, const Place& place);
+
   void operator_counted(int64_t item, const Place& place, BegunWork begun);
   void collective_counted(int64_t item,
                           const estimator::CollectiveCall& call,

@@ -129,6 +129,18 @@ void RunTracker::enter_direction(Direction direction, int64_t micro_batch, int64
   if (begins_part(place)) order_now().part_began(place);
 }
 
+void RunTracker::enter_piece(Direction direction,
+                             int64_t micro_batch,
+                             int64_t chunk,
+                             int64_t piece) {
+  const std::lock_guard lock(mutex_);
+  ThreadPlaces& thread = this_thread();
+  const Place around = place_of(thread);
+  const Place place{around.module, direction, micro_batch, chunk, around.stream};
+  enter(thread, {.place = place});
+  if (begins_part(place)) order_now().piece_began(piece, place);
+}
+
 /// The order, told what is allocated now.
 OrderLog& RunTracker::order_now() {
   order_.allocated(memory_.allocated_bytes());

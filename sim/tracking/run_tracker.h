@@ -115,6 +115,10 @@ class RunTracker final : public c10::MemoryReportingInfoBase {
   /// surrounding place.
   void enter_direction(estimator::Direction direction, int64_t micro_batch, int64_t chunk);
   void leave_direction();
+  void enter_piece(estimator::Direction direction,
+                   int64_t micro_batch,
+                   int64_t chunk,
+                   int64_t piece);
   /// Leaves what this thread entered last. Throws std::logic_error if it entered nothing.
   void leave();
 

@@ -20,6 +20,8 @@ class SilentObserver final : public Observer {
   void leave_module() override {}
   void enter_direction(estimator::Direction, int64_t, int64_t) override {}
   void leave_direction() override {}
+  void enter_piece(estimator::Direction, int64_t, int64_t, int64_t) override {}
+  void leave_piece() override {}
   int64_t new_stream() override { return 0; }
   void enter_stream(int64_t) override {}
   void leave_stream() override {}

@@ -233,5 +233,26 @@ TEST(PipelineSchedule, RefusesShapesThatItsKindDoesNotHave) {
   EXPECT_THROW(stage_steps({k1f1b, 4, 8, 2, 3}, 0), std::logic_error);
 }
 
+// get_pp_rank_microbatches() in megatron/core/pipeline_parallel/schedules.py: "one extra
+// micro-batch forward step before the 1f1b stages".
+TEST(PipelineSchedule, HasOneMoreForwardInTheWarmUpWherePairsAreCombined) {
+  ScheduleShape shape{.stages = 4, .micro_batches = 8, .chunks = 2};
+  EXPECT_EQ(warm_up_forwards(shape, 1), 2 * 2 + 4);
+  EXPECT_EQ(forwards_in_flight(shape, 1), 9);
+  shape.combines_pairs = true;
+  EXPECT_EQ(warm_up_forwards(shape, 1), 2 * 2 + 4 + 1);
+  EXPECT_EQ(forwards_in_flight(shape, 1), 10);
+}
+
+TEST(PipelineSchedule, CombinesAForwardWithTheBackwardAfterItFromTheEndOfTheWarmUpOn) {
+  const ScheduleShape shape{.micro_batches = 2, .combines_pairs = true};
+  const auto steps = stage_steps(shape, 0);  // F0, F1 with B0, B1
+  EXPECT_FALSE(is_combined(shape, 0, steps, 0));
+  EXPECT_TRUE(is_combined(shape, 0, steps, 1));
+  EXPECT_EQ(steps[2].micro_batch, 0);
+  EXPECT_FALSE(is_combined(shape, 0, steps, 2));
+  EXPECT_FALSE(is_combined(shape, 0, steps, 3));
+}
+
 }  // namespace
 }  // namespace estimator

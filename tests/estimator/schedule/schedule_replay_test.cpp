@@ -262,5 +262,14 @@ TEST(ScheduleReplay, RefusesAListThatWaitsForItself) {
   EXPECT_THROW(replay_schedule(schedule, kUnequal), std::logic_error);
 }
 
+// One stage, four micro-batches: a forward of 1, three pairs of 2, a backward of 2.
+TEST(ScheduleReplay, RunsThePairsOfACombinedScheduleAsOneStep) {
+  const ScheduleShape shape{.micro_batches = 4, .combines_pairs = true};
+  const ScheduleReplay replay = replay_schedule(
+      make_schedule(shape), {{.forward_seconds = 1, .backward_seconds = 2, .pair_seconds = {2}}});
+  EXPECT_DOUBLE_EQ(replay.end_seconds(), 1 + 3 * 2 + 2);
+  EXPECT_DOUBLE_EQ(replay.stages[0].busy_seconds, replay.end_seconds());
+}
+
 }  // namespace
 }  // namespace estimator

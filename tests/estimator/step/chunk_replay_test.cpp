@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "estimator/schedule/piece_order.h"
+
 namespace estimator {
 namespace {
 
@@ -56,6 +58,23 @@ class Order {
   }
   void all_in_one_graph() { records_.graphs.graph_of_event.assign(order_.events.kind.size(), 0); }
 
+  /// A kernel as a piece of a layer, after the piece before it: see schedule/piece_order.h.
+  void piece(PieceKind kind, double seconds, int64_t stream = kMainStream, int64_t layer = 0) {
+    const bool is_delayed = kind == PieceKind::kMlpWeights;
+    add(OrderKind::kPiece, stream, Piece{.layer = layer, .kind = kind}.number());
+    if (!is_delayed && last_piece_ >= 0) wait(stream, last_piece_);
+    kernel(seconds, stream);
+    if (!is_delayed) last_piece_ = record(stream);
+  }
+  void begin_part(Direction of, int64_t of_chunk) {
+    direction = of;
+    chunk = of_chunk;
+    last_piece_ = -1;
+  }
+  PartTime pair(int64_t forward_chunk, int64_t backward_chunk) const {
+    return PairPlayer(order_, records_, {forward_chunk, backward_chunk}, {}, false).play(records_);
+  }
+
   ChunkPlayer player() const { return {order_, records_, 0, {}}; }
   const PricedRecords& records() const { return records_; }
 
@@ -74,6 +93,7 @@ class Order {
 
   StepOrder order_{.modules = {""}, .events = {}};
   PricedRecords records_;
+  int64_t last_piece_ = -1;  ///< the record at its end
 };
 
 constexpr double kExact = 1e-9;
@@ -422,6 +442,42 @@ TEST(ChunkReplay, OverlapIsNeverLonger) {
     EXPECT_LE(beside.backward_added_seconds + beside.left_seconds + beside.end_seconds,
               after.end_seconds + kExact);
   }
+}
+
+/// Two chunks of one layer of experts; the second one's attention takes longer.
+Order chunks_in_pieces() {
+  using enum PieceKind;
+  constexpr int64_t kSending = 1;
+  Order order;
+  for (const int64_t chunk : {0, 1}) {
+    order.begin_part(Direction::kForward, chunk);
+    order.piece(kAttention, chunk == 0 ? 3 : 4);
+    order.piece(kDispatch, 2, kSending);
+    order.piece(kMlp, 4);
+    order.piece(kCombine, 2, kSending);
+    order.begin_part(Direction::kBackward, chunk);
+    order.piece(kCombine, 2, kSending);
+    order.piece(kMlp, 5);
+    order.piece(kMlpWeights, 3);
+    order.piece(kDispatch, 2, kSending);
+    order.piece(kAttention, 6);
+  }
+  return order;
+}
+
+// The compute stream runs without a gap: attention 3, the backward of the experts 5 and of their
+// weights 3, the experts 4 and the backward of attention 6; all that is sent fits beside them.
+TEST(PairReplay, HidesWhatOneMicroBatchSendsBehindTheComputeOfTheOther) {
+  EXPECT_NEAR(chunks_in_pieces().pair(0, 0).total_seconds(), 21, kExact);
+  EXPECT_NEAR(chunks_in_pieces().pair(1, 0).total_seconds(), 22, kExact);
+}
+
+// Alone nothing runs beside the pieces that send, but for the weights' gradients beside a dispatch:
+// 3 + 2 + 4 + 2 forward, 2 + 5 + 3 + 6 backward.
+TEST(PairReplay, HasForwardsAndBackwardsThatRunAlone) {
+  const ChunkReplay alone = chunks_in_pieces().time();
+  EXPECT_NEAR(alone.forward.total_seconds(), 11, kExact);
+  EXPECT_NEAR(alone.backward.total_seconds(), 16, kExact);
 }
 
 }  // namespace

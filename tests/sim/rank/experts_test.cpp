@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,51 @@ TEST(Experts, ExchangeTokensOnTheStreamOnWhichTheyCompute) {
     ++exchanges;
   }
   EXPECT_GT(exchanges, 0);
+}
+
+/// The streams on which a profile's tokens are exchanged.
+std::set<int64_t> streams_of_exchanges(const RankProfile& profile) {
+  std::set<int64_t> streams;
+  const auto& events = profile.order->events;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    const auto& call = profile.collectives[static_cast<std::size_t>(events.item[i])].call;
+    if (call.kind == estimator::CollectiveKind::kAllToAll) streams.insert(events.stream[i]);
+  }
+  return streams;
+}
+
+// set_streams() and combined_1f1b_schedule_for_no_pipelining() of Megatron-LM.
+TEST(Experts, ThatOverlapExchangeTokensOnAnotherStreamAndHaveOneMoreForwardInFlight) {
+  const auto usual = execute(experts_plan(Json::object()));
+  const auto overlapped =
+      execute(experts_plan({{"parallelism", {{"overlap_moe_expert_parallel_comm", true}}}}));
+  const std::set<int64_t> streams = streams_of_exchanges(overlapped);
+  EXPECT_EQ(streams.size(), 1u);
+  EXPECT_FALSE(streams.contains(estimator::kMainStream));
+  EXPECT_EQ(usual.micro_batches.most_in_flight, 1);
+  EXPECT_EQ(overlapped.micro_batches.most_in_flight, 2);
+  EXPECT_GT(overlapped.peak.allocated_bytes, usual.peak.allocated_bytes);
+}
+
+/// How often matrices are multiplied, by operator and direction.
+std::map<std::string, int64_t> products(const RankProfile& profile) {
+  std::map<std::string, int64_t> counts;
+  for (const auto& record : profile.operators) {
+    if (record.name.find("mm") == std::string::npos) continue;
+    counts[record.name + "/" + std::to_string(static_cast<int>(record.direction))] += record.count;
+  }
+  return counts;
+}
+
+TEST(Experts, MultiplyAsOftenWhereTheyOverlapAndDelayGradients) {
+  const auto usual = products(execute(experts_plan(Json::object())));
+  for (const bool delayed : {false, true}) {
+    EXPECT_EQ(products(execute(experts_plan({{"parallelism",
+                                              {{"overlap_moe_expert_parallel_comm", true},
+                                               {"delay_wgrad_compute", delayed}}}}))),
+              usual);
+  }
 }
 
 TEST(Experts, BothOfTheirOptimizersGatherAllParameters) {

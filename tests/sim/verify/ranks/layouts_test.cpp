@@ -223,6 +223,11 @@ constexpr const char* kExpert2Context2 =
         "parallelism": {"context": 2, "expert": 2},
         "training": {"dtype": "bf16", "optimizer": "sgd", "attention": "flash"}})";
 
+constexpr const char* kExpert2Overlap =
+    R"({"model": {"num_experts": 4, "moe_ffn_hidden_size": 16, "moe_layer_freq": [0, 1, 1, 1],
+                  "moe_shared_expert_intermediate_size": 24},
+        "parallelism": {"data": 2, "expert": 2, "overlap_moe_expert_parallel_comm": true},
+        "training": {"dtype": "bf16", "optimizer": "sgd", "global_batch_size": 8}})";
 // More tokens are predicted, with a copied embedding, experts, and recomputation.
 constexpr const char* kPredictions =
     R"({"model": {"mtp_num_layers": 2, "tie_embeddings": true},
@@ -252,7 +257,8 @@ INSTANTIATE_TEST_SUITE_P(Experts,
                                          Layout{"Pipeline2", 8, kExpert2Pipeline, true},
                                          Layout{"Capacity", 2, kExpertCapacity, true},
                                          Layout{"Plain", 2, kExpertsPlain, true},
-                                         Layout{"Context2", 2, kExpert2Context2, true}),
+                                         Layout{"Context2", 2, kExpert2Context2, true},
+                                         Layout{"Overlap", 2, kExpert2Overlap, true}),
                          testing::PrintToStringParamName());
 
 INSTANTIATE_TEST_SUITE_P(
