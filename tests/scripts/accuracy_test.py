@@ -250,9 +250,14 @@ class Plans(unittest.TestCase):
     def test_what_a_recipe_of_megatron_bridge_does_and_no_plan_says_is_the_reason(self):
         for said, reason in (({"megatron_fsdp": True}, "Megatron-FSDP"),
                              ({"offloaded_layers": 10}, "copied to the host"),
-                             ({"expert_overlap": True}, "overlap of experts")):
+                             ({"expert_overlap": True, "cuda_graphs": "full_iteration"}, "paged stash")):
             self.assert_left_out(reason, row(precision="fp8_cs", **said))
         self.assertIn("model", plans.plan_of(row(precision="fp8_cs", cuda_graphs=None)))
+
+    def test_a_recipe_that_overlaps_experts_delays_the_gradients_of_weights(self):
+        said = plans.plan_of(row(precision="bf16", expert_overlap=True))["parallelism"]
+        self.assertTrue(said["overlap_moe_expert_parallel_comm"] and said["delay_wgrad_compute"])
+        self.assertNotIn("delay_wgrad_compute", plans.plan_of(row(precision="bf16"))["parallelism"])
 
     def test_a_recipe_of_megatron_bridge_says_its_graphs_and_how_its_experts_run(self):
         arch = {**row().config["arch"], "experts": 8, "topk": 2, "moe_ffn": 64}
