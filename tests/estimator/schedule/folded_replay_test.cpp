@@ -207,5 +207,20 @@ TEST(FoldedReplay, LeavesNothingOutOfShortStepsAndOtherSchedules) {
   }
 }
 
+TEST(FoldedReplay, OfCombinedPairsIsThatOfAllMicroBatches) {
+  const ScheduleShape shape{
+      .kind = k1f1b, .stages = 4, .micro_batches = 400, .chunks = 2, .combines_pairs = true};
+  DurationVariants variants = model_like(shape, 0.1, 0.3);
+  for (std::vector<ChunkDuration>& durations : variants) {
+    for (ChunkDuration& duration : durations) {
+      const double both = duration.forward_seconds + duration.backward_seconds;
+      duration.pair_seconds = {0.8 * both, 0.9 * both};
+    }
+  }
+  const auto folded = replay_folded(shape, variants, {});
+  ASSERT_TRUE(folded.has_value());
+  expect_same(*folded, replay_variants(make_schedule(shape), variants, {}));
+}
+
 }  // namespace
 }  // namespace estimator
