@@ -235,11 +235,10 @@ struct FrozenQuantizedFunction : torch::autograd::Function<FrozenQuantizedFuncti
 
  private:
   static Quantized rows_of(const QuantizedLayer& layer, const at::Tensor& input, bool waits) {
-    return layer.products.quantize(
-        input,
-        QuantizedRole::kInput,
-        {.columns = false, .waits = waits, .of_norm = layer.frees_input},
-        layer.agreeing);
+    return layer.products.quantize(input,
+                                   QuantizedRole::kInput,
+                                   {.columns = false, .waits = waits, .of_norm = layer.frees_input},
+                                   layer.agreeing);
   }
 };
 

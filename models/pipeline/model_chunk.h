@@ -42,8 +42,6 @@ class ModelChunk {
   /// (or, if there are none, the logits as its output); other pieces return hidden states.
   ChunkOutput forward(const at::Tensor& input, const MicroBatchData& data) const;
 
-  int64_t layers() const { return std::ssize(layers_) + std::ssize(predictions_); }
-
   /// The embedding weight that the first and the last stage share, or null.
   Parameter* tied_weight() const { return tied_weight_; }
   const std::vector<TransformerLayer>& layers() const { return layers_; }

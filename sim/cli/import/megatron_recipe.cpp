@@ -100,8 +100,15 @@ const PythonValue* field(const PythonValue& object, std::string_view name) {
   return item == nullptr ? nullptr : &item->value;
 }
 
+/// Ampere, Hopper, and those that NVIDIA calls B200 and B300.
+bool runs_deep_ep(const std::string& name) {
+  const estimator::Gpu* gpu = estimator::find_gpu(name);
+  return gpu == nullptr || gpu->major_capability() < estimator::kBlackwell ||
+         gpu->cuda_name.starts_with("NVIDIA B");
+}
+
 /// apply_flex_dispatcher_backend() in training/flex_dispatcher_backend.py, which asks the GPU:
-/// DeepEP does not run on Grace's GPUs, whose tokens move by all-to-all then.
+/// where DeepEP does not run, tokens move by all-to-all.
 void apply_dispatcher(const PythonValue& call, const std::string& gpu) {
   const PythonValue* model = python_argument(call, 0);
   if (model == nullptr) return;
@@ -109,7 +116,7 @@ void apply_dispatcher(const PythonValue& call, const std::string& gpu) {
   if (given == nullptr) given = python_argument(call, 1);
   const PythonValue backend = given != nullptr ? *given : python_constant(estimator::JsonValue());
   if (backend.as_text() != "deepep" && backend.as_text() != "hybridep") return;
-  const bool runs = backend.as_text() == "hybridep" || !gpu.starts_with("gb");
+  const bool runs = backend.as_text() == "hybridep" || runs_deep_ep(gpu);
   set_python_item(
       *model, "moe_token_dispatcher_type", python_constant(runs ? "flex" : "alltoall"), call.text);
   set_python_item(*model, "moe_flex_dispatcher_backend", backend, call.text);
