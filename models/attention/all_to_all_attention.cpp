@@ -63,15 +63,16 @@ class HeadExchange {
         });
   }
 
-  /// The numbers of this rank's heads; and their gradients, of all heads (
-  /// flash_attn_a2a_communicate_softmax_offset).
+  /// The numbers of this rank's heads (flash_attn_a2a_communicate_softmax_offset).
   at::Tensor own_heads(const at::Tensor& of_all) const {
     return of_all.chunk(ranks())[static_cast<std::size_t>(group_->index())].clone();
   }
-  at::Tensor of_all_heads(const at::Tensor& own) const {
-    const at::Tensor all = at::empty({own.size(0) * ranks()}, own.options());
+  /// The gradients of all heads, each of all ranks' tokens, of which a rank is to have its share:
+  /// those of all ranks are summed.
+  at::Tensor of_all_heads(const at::Tensor& own, bool computes) const {
+    at::Tensor all = at::empty({own.size(0) * ranks()}, own.options());
     group_->all_gather(all, own);
-    return all;
+    return computes ? all.div_(ranks()) : all;
   }
 
  private:
@@ -152,7 +153,9 @@ struct AllToAllFunction : torch::autograd::Function<AllToAllFunction> {
         call.attention,
         saved[7]);
     variable_list rows = call.exchange->to_rows({found.query, found.key, found.value});
-    rows.push_back(found.sink.defined() ? call.exchange->of_all_heads(found.sink) : at::Tensor());
+    rows.push_back(found.sink.defined()
+                       ? call.exchange->of_all_heads(found.sink, call.attention.computes)
+                       : at::Tensor());
     rows.emplace_back();
     return rows;
   }
