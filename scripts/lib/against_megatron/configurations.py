@@ -7,14 +7,16 @@ from against.report import Judge
 
 from .variations import vary
 
-FAMILIES = ("dense", "fp8", "fp4", "experts", "fp8-experts", "fp4-experts", "gpt-oss", "mla", "mtp", "local")
+FAMILIES = ("dense", "fp8", "fp8-blocks", "fp4", "experts", "fp8-experts", "fp8-blocks-experts", "fp4-experts",
+            "gpt-oss", "mla", "mtp", "local")
 # Of Megatron-Bridge, whose checkout they need.
 ADAPTERS = ("lora", "fp8-lora")
 
-DENSE = ("dense", "fp8", "fp4", "mtp", "local", *ADAPTERS)
-EXPERTS = ("experts", "fp8-experts", "fp4-experts", "gpt-oss")
+DENSE = ("dense", "fp8", "fp8-blocks", "fp4", "mtp", "local", *ADAPTERS)
+EXPERTS = ("experts", "fp8-experts", "fp8-blocks-experts", "fp4-experts", "gpt-oss")
 EIGHT_BITS = ("fp8", "fp8-experts", "fp8-lora")
 FOUR_BITS = ("fp4", "fp4-experts")
+OF_BLOCKS = ("fp8-blocks", "fp8-blocks-experts")
 
 JUDGE = Judge(program="Megatron-LM", kind="against_megatron", bound=0.003, close=0.001,
               close_share={"dense": 0.9, "experts": 0.0, "mla": 0.0})
@@ -118,7 +120,7 @@ def _layout(draw, family):
     tensor = draw.one_of(1, 1, 2, 2, 4)
     pipeline = draw.one_of(1, 1, 2, 4)
     chunks = draw.one_of(1, 1, 2) if pipeline > 1 else 1
-    context = draw.one_of(1, 1, 1, 2) if family in ("dense", "fp8", "fp4", *ADAPTERS) else 1
+    context = draw.one_of(1, 1, 1, 2) if family in ("dense", "fp8", "fp8-blocks", "fp4", *ADAPTERS) else 1
     data = draw.one_of(1, 2, 4)
     expert = draw.one_of(*[e for e in (1, 2, 4) if e <= data * tensor]) \
         if family in EXPERTS else 1
@@ -276,6 +278,8 @@ def _training(draw, layout, family):
 def _recomputed_modules(draw, family, words):
     """Which modules selective recompute runs again."""
     modules = {"dense": ["core_attn", "mlp", "layernorm"], "fp8": ["core_attn", "mlp"],
+               "fp8-blocks": ["core_attn", "mlp"],
+               "fp8-blocks-experts": ["core_attn", "moe", "shared_experts", "moe_act"],
                "mtp": ["core_attn", "mlp", "layernorm"], "local": ["core_attn", "mlp"],
                "lora": ["core_attn", "mlp", "layernorm"], "fp8-lora": ["core_attn", "mlp"],
                "mla": ["core_attn", "mlp", "layernorm", "mla_up_proj"],
@@ -340,6 +344,17 @@ def _of_gpt_oss(draw, words):
     return words, ["--window-size", f"{window - 1},0"], ["--sliding-window", str(window)]
 
 
+def _of_whole_blocks(words):
+    """The words with widths and sequences of whole blocks on each rank, which are gathered in 8 bits then."""
+    def rounded(word, flag):
+        tensor = int(words[words.index("--tensor-model-parallel-size") + 1])
+        whole = {"--hidden-size": 128, "--seq-length": 128 * tensor, "--max-position-embeddings": 128 * tensor,
+                 "--ffn-hidden-size": 128 * tensor, "--moe-ffn-hidden-size": 128 * tensor,
+                 "--moe-shared-expert-intermediate-size": 128 * tensor}
+        return str(-(-int(word) // whole[flag]) * whole[flag]) if flag in whole else word
+    return [rounded(word, words[at - 1]) if at else word for at, word in enumerate(words)]
+
+
 def _gpu_of_bits(draw, bits):
     """Products of Blackwell read one copy of a matrix with one scale, or have scales of blocks."""
     if draw.chance(0.5):
@@ -368,6 +383,8 @@ def draw_configuration(seed, number, family):
                 "--fp8-recipe", more.one_of("tensorwise", "delayed")]
         gpu, bits = _gpu_of_bits(Draw(f"{seed}/gpu", number), bits)
         words += bits
+    if family in OF_BLOCKS:
+        words += ["--fp8-format", more.one_of("hybrid", "e4m3"), "--fp8-recipe", "blockwise"]
     if family in FOUR_BITS:
         gpu = BLACKWELL
         words += ["--fp4-format", "e2m1", "--fp4-recipe", "nvfp4"]
@@ -384,6 +401,8 @@ def draw_configuration(seed, number, family):
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
     words = _divided_inputs(Draw(f"{seed}/inputs", number), family, words + training)
     onerank = _adapters(Draw(f"{seed}/adapters", number), layout) if family in ADAPTERS else []
+    if family in OF_BLOCKS:
+        words = _of_whole_blocks(words)
     if family == "local":
         words, needs = _of_own_layers(words), set()
         real.append("--no-persist-layer-norm")
@@ -396,7 +415,7 @@ def draw_configuration(seed, number, family):
         needs.add("fused_attention")
     if "allgather" in words:
         needs.add("masked_select")
-    if "mxfp8" in words or "nvfp4" in words:
+    if "mxfp8" in words or "nvfp4" in words or "blockwise" in words:
         needs.add("coalescing")
     stage = draw.between(0, layout.pipeline - 1)
     if family == "mtp" and stage > 0:  # stages between the ends know nothing of predictions
