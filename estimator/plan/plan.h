@@ -83,11 +83,13 @@ enum class Fp8Recipe {
   kDelayed,     ///< the largest elements of earlier iterations
   kTensorwise,  ///< its own largest element
   kMxfp8,       ///< the largest of each 32 elements that a product sums
+  kBlockwise,   ///< the largest of each 128 elements, of weights of each 128 x 128 (DeepSeek-V3)
 };
-constexpr std::array<EnumName<Fp8Recipe>, 3> enum_names(Fp8Recipe) {
+constexpr std::array<EnumName<Fp8Recipe>, 4> enum_names(Fp8Recipe) {
   return {{{Fp8Recipe::kDelayed, "delayed"},
            {Fp8Recipe::kTensorwise, "tensorwise"},
-           {Fp8Recipe::kMxfp8, "mxfp8"}}};
+           {Fp8Recipe::kMxfp8, "mxfp8"},
+           {Fp8Recipe::kBlockwise, "blockwise"}}};
 }
 
 /// Megatron-LM's --fp4-format: the type in which these layers multiply in 4 bits.

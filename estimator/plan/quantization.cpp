@@ -8,7 +8,8 @@ namespace {
 constexpr QuantizationTraits kIn16Bits;
 
 /// Multiples of tokens and columns: assert_dim_for_fp8_exec in transformer_engine/pytorch/utils.py,
-/// is_quantizable in tensor/mxfp8_tensor.py and nvfp4_tensor.py. Rows of experts:
+/// is_quantizable in tensor/mxfp8_tensor.py and nvfp4_tensor.py. GPUs: check_fp8_support and
+/// check_mxfp8_support in quantization.py. Rows of experts:
 /// get_align_size_for_quantization in megatron/core/transformer/moe/moe_utils.py.
 constexpr QuantizationTraits kDelayed{.bits = 8,
                                       .finds_scale = false,
@@ -26,10 +27,26 @@ constexpr QuantizationTraits kMxfp8{.bits = 8,
                                     .gathers_in_16_bits = true,
                                     .token_multiple = 32,
                                     .column_multiple = 32,
-                                    .expert_rows = 32};
+                                    .expert_rows = 32,
+                                    .first_gpu = 10,
+                                    .end_gpu = 12};
+/// Float8BlockQuantizer in tensor/float8_blockwise_tensor.py; only whole blocks of tokens are
+/// gathered in 8 bits (is_quantizable). On Blackwell TransformerEngine multiplies as by mxfp8.
+constexpr QuantizationTraits kBlockwise{.bits = 8,
+                                        .block = 128,
+                                        .transposes = true,
+                                        .fp32_scales = true,
+                                        .token_multiple = 8,
+                                        .column_multiple = 16,
+                                        .gathered_multiple = 128,
+                                        .expert_rows = 16,
+                                        .first_gpu = 9,
+                                        .end_gpu = 10,
+                                        .weights_alone = false};
 constexpr QuantizationTraits kNvfp4{.bits = 4,
                                     .block = 16,
                                     .scales_tensor = true,
+                                    .transposes = true,
                                     .token_multiple = 16,
                                     .column_multiple = 16,
                                     .expert_rows = 128};
@@ -40,6 +57,8 @@ constexpr const QuantizationTraits& traits_of(Fp8Recipe recipe) {
       return kDelayed;
     case Fp8Recipe::kTensorwise:
       return kTensorwise;
+    case Fp8Recipe::kBlockwise:
+      return kBlockwise;
     default:
       return kMxfp8;
   }

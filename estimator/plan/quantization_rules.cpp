@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/quantization.h"
@@ -60,22 +62,22 @@ void check_recomputed_modules(Rules& rules) {
   }
 }
 
-/// Compute capability 8.9: Ada; 9.0: Hopper; 10: Blackwell; 12: that of workstations
-/// (check_fp8_support and check_mxfp8_support in transformer_engine/pytorch/quantization.py).
+/// Compute capability 8.9: Ada; 9.0: Hopper; 10: Blackwell; 12: that of workstations.
 void check_eight_bit_gpu(Rules& rules, const Gpu& gpu) {
-  constexpr double kFirst = 8.9, kFirstOfBlocks = 10, kFirstWithoutBlocks = 12;
   const Plan& plan = rules.plan();
+  const QuantizationTraits& traits = quantization_of(plan.training);
   const double capability = gpu.capability();
   rules.require(
-      capability >= kFirst,
+      capability >= QuantizationTraits().first_gpu,
       "the GPU has no 8-bit products",
       fmt::format("{}, cluster.gpu = {}", quantized_format(plan.training), plan.cluster.gpu),
       "use a GPU from Hopper on, or leave fp8_format out");
-  rules.require(quantization_of(plan.training).block == 0 ||
-                    (capability >= kFirstOfBlocks && capability < kFirstWithoutBlocks),
-                "the GPU has no 8-bit products with a scale for each 32 elements",
-                fmt::format("{}, cluster.gpu = {}", fp8_recipe_of(plan), plan.cluster.gpu),
-                "use a B200, GB200, B300, GB300 or VR200, or --fp8-recipe tensorwise");
+  rules.require(
+      capability >= traits.first_gpu && capability < traits.end_gpu,
+      fmt::format("the GPU has no 8-bit products with a scale for each {} elements", traits.block),
+      fmt::format("{}, cluster.gpu = {}", fp8_recipe_of(plan), plan.cluster.gpu),
+      "use --fp8-recipe tensorwise, on B200, GB200, B300, GB300 and VR200 mxfp8, on Hopper "
+      "blockwise");
 }
 
 void check_gpu(Rules& rules) {
@@ -93,9 +95,11 @@ void check_gpu(Rules& rules) {
 void check_shapes(Rules& rules) {
   const Plan& plan = rules.plan();
   const QuantizationTraits& traits = quantization_of(plan.training);
-  const int64_t of_rows = traits.token_multiple, of_columns = traits.column_multiple;
   const ModelConfig& m = plan.model;
   const int64_t tensor = plan.parallelism.tensor;
+  const int64_t gathered = plan.parallelism.sequence_parallel ? traits.gathered_multiple : 1;
+  const int64_t of_rows = std::max(traits.token_multiple, gathered);
+  const int64_t of_gathered = std::max(traits.column_multiple, gathered);
   const int64_t cut = plan.parallelism.sequence_parallel ? tensor : 1;
   const int64_t rows =
       plan.sequence_length() / plan.parallelism.context / cut * plan.training.micro_batch_size;
@@ -103,20 +107,22 @@ void check_shapes(Rules& rules) {
                 fmt::format("{}-bit products need a multiple of {} tokens", traits.bits, of_rows),
                 fmt::format("a rank has {} tokens of a micro-batch", rows),
                 "change the sequence, the micro-batch, or over how many ranks they are cut");
-  const auto width = [&](int64_t columns, const std::string& key) {
+  const auto check = [&](int64_t columns, int64_t multiple, const std::string& key) {
     rules.require(
-        columns % of_columns == 0,
-        fmt::format(
-            "{}-bit products need widths that are multiples of {}", traits.bits, of_columns),
+        columns % multiple == 0,
+        fmt::format("{}-bit products need widths that are multiples of {}", traits.bits, multiple),
         fmt::format("{} gives a rank matrices of {} columns", key, columns),
         "use another one, or fewer tensor ranks");
   };
-  width(m.hidden_size, "model.hidden_size");
+  const auto width = [&](int64_t columns, const std::string& key) {
+    check(columns, traits.column_multiple, key);
+  };
+  check(m.hidden_size, of_gathered, "model.hidden_size");
   width(m.ffn_hidden_size / tensor, "model.ffn_hidden_size");
   width(m.num_attention_heads * m.value_width() / tensor, "model.num_attention_heads");
   if (m.multi_latent_attention) {
-    width(m.q_lora_rank, "model.q_lora_rank");  // 0: no such latent
-    width(m.kv_lora_rank, "model.kv_lora_rank");
+    check(m.q_lora_rank, of_gathered, "model.q_lora_rank");  // 0: no such latent
+    check(m.kv_lora_rank, of_gathered, "model.kv_lora_rank");
   }
   if (m.predicts_more_tokens()) width(m.hidden_size / tensor, "model.hidden_size");
   if (!m.has_experts()) return;
@@ -161,6 +167,10 @@ void check_quantized_weights(Rules& rules, const QuantizedWeights& weights) {
                             to_string(t.optimizer),
                             t.optimizer_cpu_offload),
                 fmt::format("add --use-distributed-optimizer, or leave {} out", key));
+  rules.require(quantization_of(t).weights_alone,
+                "parameters in 8 bits are not supported with scales of blocks of 128 yet",
+                fmt::format("training.{}, {}", key, fp8_recipe_of(plan)),
+                fmt::format("use --fp8-recipe tensorwise, or leave {} out", key));
 }
 
 }  // namespace

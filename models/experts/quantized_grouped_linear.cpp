@@ -63,12 +63,12 @@ std::vector<Quantized> quantize(const KeptGroupedCall& kept_call,
 }
 
 /// The weights as they are in this iteration.
-std::vector<Quantized> weights_of(const GroupedLinearCall& call) {
+std::vector<Quantized> weights_of(const GroupedLinearCall& call, WeightUse use) {
   QuantizedExperts& experts = *call.quantized;
   std::vector<Quantized> weights;
   for (std::size_t expert = 0; expert < call.weights.size(); ++expert) {
     weights.push_back(experts.copies[expert].of(
-        *call.weights[expert], call.store->iteration(), experts.products, experts.observer));
+        *call.weights[expert], call.store->iteration(), experts.products, experts.observer, use));
   }
   return weights;
 }
@@ -85,7 +85,8 @@ struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunc
     use_workspaces(call, input.device());
     const std::vector<Quantized> inputs =
         quantize(kept_call, input, QuantizedRole::kInput, {.columns = !experts.keeps_input});
-    const std::vector<Quantized> quantized = weights_of(call);
+    const std::vector<Quantized> quantized =
+        weights_of(call, input.requires_grad() ? WeightUse::kForward : WeightUse::kForwardAlone);
     at::Tensor output = at::empty({input.size(0), parameters[0].size(0)}, input.options());
     const Operands right = products.ready(operands(quantized, &Quantized::along_rows));
     const Operands left = products.ready(operands(inputs, &Quantized::along_rows));
@@ -158,7 +159,8 @@ struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunc
     const QuantizedProducts& products = call.quantized->products;
     at::Tensor result =
         at::empty({gradient.size(0), call.weights[0]->value.size(1)}, gradient.options());
-    const Operands right = products.ready(operands(weights_of(call), &Quantized::along_columns));
+    const Operands right =
+        products.ready(operands(weights_of(call, WeightUse::kBackward), &Quantized::along_columns));
     const Operands left = products.ready(operands(quantized, &Quantized::along_rows));
     for_each_expert(kept_call.rows_of, [&](std::size_t expert, const auto& rows) {
       multiply(call, rows(result), left[expert], right[expert]);

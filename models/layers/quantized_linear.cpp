@@ -22,8 +22,8 @@ QuantizedLayer::QuantizedLayer(const ShardContext& context, const LinearSpec& sp
       agreeing(is_row || !context.sequence_parallel() ? nullptr : context.groups.tensor),
       observer_(context.observer) {}
 
-const Quantized& QuantizedLayer::weight(const LinearCall& call) {
-  return weight_.of(*call.weight, call.store->iteration(), products, observer_);
+const Quantized& QuantizedLayer::weight(const LinearCall& call, WeightUse use) {
+  return weight_.of(*call.weight, call.store->iteration(), products, observer_, use);
 }
 
 bool is_quantized(const ShardContext& context, const LinearSpec& spec) {
@@ -69,14 +69,20 @@ Quantized quantized_gradient(const LinearCall& call, const at::Tensor& gradient)
   return whole;
 }
 
+/// Of the weight in forward.
+WeightUse use_of(const at::Tensor& input) {
+  return input.requires_grad() ? WeightUse::kForward : WeightUse::kForwardAlone;
+}
+
 /// [..., k] of the input times the weight, and the bias.
 at::Tensor forward_product(const LinearCall& call,
                            const Quantized& input,
                            c10::ScalarType type,
-                           const std::optional<at::Tensor>& bias) {
+                           const std::optional<at::Tensor>& bias,
+                           WeightUse use) {
   QuantizedLayer& layer = *call.quantized;
   const at::Tensor product = layer.products.multiply(
-      input.along_rows(), layer.weight(call).along_rows().transposed(), type, bias);
+      input.along_rows(), layer.weight(call, use).along_rows().transposed(), type, bias);
   const at::Tensor output = product.view(product_shape(input.by_rows, product.size(1)));
   return layer.row_parallel ? summed(call, output) : output;
 }
@@ -85,7 +91,8 @@ at::Tensor gradient_of_input(const LinearCall& call,
                              const Quantized& gradient,
                              c10::ScalarType type) {
   QuantizedLayer& layer = *call.quantized;
-  return layer.products.multiply(gradient.along_rows(), layer.weight(call).along_columns(), type)
+  return layer.products
+      .multiply(gradient.along_rows(), layer.weight(call, WeightUse::kBackward).along_columns(), type)
       .view(product_shape(gradient.by_rows, call.weight->value.size(1)));
 }
 
@@ -112,7 +119,7 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
     if (layer.frees_input) take_memory(input);
     held.by_columns.reset();
     if (gathers) held = gathered(*call, held);
-    return forward_product(*call, held, type, bias);
+    return forward_product(*call, held, type, bias, use_of(input));
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -126,7 +133,7 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
     Quantized input = kept_input(*call, saved);
     PendingCall gathering;
     if (gathers_input(*call)) {
-      const Quantized whole = products.memory_for_all(input, *call->tensor_group);
+      Quantized whole = products.memory_for_all(input, *call->tensor_group);
       gathering = products.gather(whole, input, *call->tensor_group, call->overlaps_backward);
       input = whole;
     }
@@ -222,7 +229,7 @@ struct FrozenQuantizedFunction : torch::autograd::Function<FrozenQuantizedFuncti
     if (held) context->save_for_backward({saved.by_rows, saved.scale_of_rows});
     if (layer.frees_input) take_memory(input);
     if (gathers) read = gathered(*call, read);
-    return forward_product(*call, read, type, bias);
+    return forward_product(*call, read, type, bias, use_of(input));
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {

@@ -21,8 +21,8 @@ class QuantizedLayer {
  public:
   QuantizedLayer(const ShardContext& context, const LinearSpec& spec, bool is_row);
 
-  /// The weight as it is in this iteration.
-  const Quantized& weight(const LinearCall& call);
+  /// The weight as it is in this iteration: see QuantizedWeight::of.
+  const Quantized& weight(const LinearCall& call, WeightUse use);
 
   const QuantizedProducts products;
   const bool row_parallel;

@@ -1,10 +1,13 @@
 #include "models/shard/quantized.h"
 
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/where.h>
 
 #include <utility>
 
+#include "estimator/base/units.h"
 #include "estimator/hardware/hardware.h"
 #include "models/shard/four_bits.h"
 #include "models/shard/kernel_scope.h"
@@ -50,11 +53,52 @@ void write_scales(const at::Tensor& scale, const at::Tensor& values, c10::Scalar
   scale.narrow(0, 0, exponents.size(0)).narrow(1, 0, exponents.size(1)).copy_(exponents);
 }
 
+constexpr int64_t kFp32Block = 128;
+
+bool has_fp32_blocks(const at::Tensor& scale) {
+  return scale.dim() == 2 && scale.scalar_type() == at::kFloat;
+}
+
+/// [rows, columns] with zeros up to whole blocks.
+at::Tensor padded(const at::Tensor& values, int64_t block_rows) {
+  const auto missing = [](int64_t size, int64_t block) {
+    return estimator::round_up(size, block) - size;
+  };
+  return at::constant_pad_nd(
+      values, {0, missing(values.size(1), kFp32Block), 0, missing(values.size(0), block_rows)});
+}
+
+/// Of each element. Scales of squares are fewer than rows.
+at::Tensor fp32_factors(const at::Tensor& scale, const at::Tensor& matrix) {
+  const bool squares = scale.size(0) < matrix.size(0);
+  const at::Tensor of_rows = squares ? scale.repeat_interleave(kFp32Block, 0) : scale;
+  return of_rows.narrow(0, 0, matrix.size(0))
+      .repeat_interleave(kFp32Block, 1)
+      .narrow(1, 0, matrix.size(1));
+}
+
+void write_fp32_blocks(const at::Tensor& matrix,
+                       const at::Tensor& scale,
+                       const at::Tensor& values) {
+  const int64_t block_rows = scale.size(0) < values.size(0) ? kFp32Block : 1;
+  const at::Tensor largest = padded(values.abs(), block_rows)
+                                 .unflatten(0, {-1, block_rows})
+                                 .unflatten(-1, {-1, kFp32Block})
+                                 .amax({1, 3});
+  const at::Tensor powers = largest.div(largest_number(matrix.scalar_type())).log2().ceil().exp2();
+  scale.fill_(1);
+  scale.narrow(0, 0, powers.size(0))
+      .narrow(1, 0, powers.size(1))
+      .copy_(at::where(largest > 0, powers, 1));
+  matrix.copy_(values.div(fp32_factors(scale, values)));
+}
+
 at::Tensor in_fp32(const QuantizedOperand& operand) {
   if (operand.largest.defined())
     return read_four_bits({operand.matrix, operand.scale, operand.largest});
   const at::Tensor values = operand.matrix.to(at::kFloat);
   if (operand.scale.numel() == 1) return values.mul(operand.scale);
+  if (has_fp32_blocks(operand.scale)) return values.mul(fp32_factors(operand.scale, values));
   return blocks_of(values).mul(factors(operand.scale, values).unsqueeze(-1)).flatten(-2);
 }
 
@@ -65,6 +109,7 @@ at::Tensor right_in_fp32(const QuantizedOperand& operand) {
 
 /// `values`: fp32 of the shape of `matrix`.
 void write_blocks(const at::Tensor& matrix, const at::Tensor& scale, const at::Tensor& values) {
+  if (has_fp32_blocks(scale)) return write_fp32_blocks(matrix, scale, values);
   write_scales(scale, values, matrix.scalar_type());
   matrix.copy_(blocks_of(values).div(factors(scale, values).unsqueeze(-1)).flatten(-2));
 }
@@ -72,7 +117,7 @@ void write_blocks(const at::Tensor& matrix, const at::Tensor& scale, const at::T
 /// cuBLASLt reads the scales of blocks in an order of its own (swizzle_scales_for_gemm in
 /// transformer_engine/pytorch/csrc/extensions/swizzle.cpp).
 at::Tensor ready_scale(const QuantizedOperand& operand) {
-  if (operand.scale_is_ready) return operand.scale;
+  if (operand.scale_is_ready || has_fp32_blocks(operand.scale)) return operand.scale;
   return as_kernel(
       "te::swizzle_scales", {operand.scale}, [&] { return at::empty_like(operand.scale); });
 }
@@ -156,6 +201,7 @@ Quantized QuantizedProducts::quantize(const at::Tensor& tensor,
                                       QuantizedRole role,
                                       QuantizedUse use,
                                       const std::shared_ptr<Communicator>& group) const {
+  use.squares = traits_.fp32_scales && role == QuantizedRole::kWeight;
   Quantized held = QuantizedMemory(traits_, one_copy_)
                        .empty_with_scale(tensor.sizes(), options_of(tensor, type_of(role)), use);
   find_scale(tensor, held, role, group, use.of_norm);
@@ -276,9 +322,8 @@ void QuantizedProducts::fill(Quantized& held,
 
 /// post_all_gather_processing in transformer_engine/pytorch/tensor/utils.py
 void QuantizedProducts::transpose(Quantized& held) const {
-  if (in_four_bits()) {
-    return held.arrived_columns.defined() ? join_columns(held) : transpose_squares(held);
-  }
+  if (held.arrived_columns.defined()) return join_columns(held);
+  if (in_four_bits()) return transpose_squares(held);
   if (one_copy_ || has_blocks()) return;
   const at::Tensor matrix = rows(held.by_rows);
   held.by_columns = as_kernel("te::transpose", {held.by_rows}, [&] {
@@ -304,14 +349,42 @@ Quantized QuantizedProducts::memory_for_all(const Quantized& part,
   if (!has_blocks()) whole.scale_of_rows = whole.scale_of_columns = part.scale_of_rows;
   whole.largest_of_rows = part.largest_of_rows;
   whole.largest_of_columns = part.largest_of_columns;
-  if (in_four_bits() && has_columns) expect_columns(whole, part, group.size());
+  if (traits_.transposes) expect_columns(whole, part, group.size());
   return whole;
 }
 
-PendingCall QuantizedProducts::gather(const Quantized& whole,
+/// _start_all_gather_fp8_blockwise in transformer_engine/pytorch/distributed.py, whose scales
+/// travel as fp32; one call here has one type.
+PendingCall QuantizedProducts::gather_fp32_blocks(const Quantized& whole,
+                                                  const Quantized& part,
+                                                  Communicator& group) const {
+  std::vector<at::Tensor> outputs, inputs;
+  const auto add = [&](const at::Tensor& of_all, const at::Tensor& own) {
+    outputs.push_back(as_bytes(of_all));
+    inputs.push_back(as_bytes(own));
+  };
+  if (part.by_rows.defined()) {
+    add(whole.arrived_scale, part.scale_of_rows.t());
+    add(rows(whole.by_rows), rows(part.by_rows));
+  }
+  if (part.by_columns.defined()) {
+    add(whole.scale_of_columns.t(), part.scale_of_columns.t());
+    add(whole.arrived_columns, part.by_columns);
+  }
+  return group.start_all_gather(std::move(outputs), std::move(inputs));
+}
+
+PendingCall QuantizedProducts::gather(Quantized& whole,
                                       const Quantized& part,
                                       Communicator& group,
                                       bool overlaps) const {
+  if (traits_.fp32_scales) {
+    PendingCall call = gather_fp32_blocks(whole, part, group);
+    if (overlaps && !part.by_rows.defined()) return call;
+    call.wait();
+    join_row_scales(whole);
+    return PendingCall();
+  }
   if (!has_blocks()) {
     const at::Tensor output = as_bytes(whole.by_rows), input = as_bytes(part.by_rows).contiguous();
     if (overlaps) return group.start_all_gather(output, input);
@@ -385,7 +458,10 @@ void QuantizedProducts::multiply_into(at::Tensor& out,
 std::vector<QuantizedOperand> QuantizedProducts::ready(
     std::vector<QuantizedOperand> operands) const {
   constexpr int64_t kAlignment = 16;
-  if (device_computes_ || operands.empty() || operands.front().scale_is_ready) return operands;
+  if (device_computes_ || operands.empty() || operands.front().scale_is_ready ||
+      has_fp32_blocks(operands.front().scale)) {
+    return operands;
+  }
   std::vector<Place> places;
   std::vector<at::Tensor> scales;
   for (const QuantizedOperand& operand : operands) {

@@ -12,7 +12,9 @@
 // 32 elements (mxfp8, MXFP8Quantizer) are powers of two in a byte, and neither copy is transposed.
 // Those of 16 elements in 4 bits (nvfp4, NVFP4Quantizer) are in e4m3, and are fractions of what the
 // tensor's largest element allows; there the second copy is transposed, of inputs and gradients
-// after a Hadamard transform.
+// after a Hadamard transform. Those of 128 elements in 8 bits (blockwise, Float8BlockQuantizer) are
+// powers of two in fp32, those of a weight for squares of 128 x 128; the second copy is transposed,
+// too, and scales lie with blocks before rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,8 +31,9 @@
 namespace models {
 
 /// A matrix of a product, [m, n], and what its elements are to be multiplied by: fp32 [1], or a
-/// byte for every block of a row, [m, n / block], padded to multiples of 128 and 4. Two elements of
-/// 4 bits that a product sums are one of the matrix.
+/// byte for every block of a row, [m, n / block], padded to multiples of 128 and 4; or fp32 for
+/// every block of a row or of a square, padded to a multiple of 4. Two elements of 4 bits that a
+/// product sums are one of the matrix.
 struct QuantizedOperand {
   at::Tensor matrix, scale;
   at::Tensor largest;  ///< in 4 bits: the largest element, fp32 [1]
@@ -67,6 +70,7 @@ struct QuantizedUse {
   /// known it writes the rows itself (pytorch/csrc/extensions/normalization.cpp of
   /// TransformerEngine).
   bool of_norm = false;
+  bool squares = false;  ///< scales are those of squares
 };
 
 class QuantizedProducts {
@@ -82,6 +86,11 @@ class QuantizedProducts {
   bool keeps_columns() const { return !one_copy_; }
   /// Whether new weights are gathered in 16 bits, and then quantized; else as they are kept.
   bool gathers_before_quantizing() const { return traits_.gathers_in_16_bits; }
+  /// Whether the columns of a weight, which have the scales of its rows, are made of these when a
+  /// backward first reads them, if the first forward had none (update_usage in transformer_engine/
+  /// pytorch/tensor/storage/float8_blockwise_tensor_storage.py): a layer that is computed again.
+  bool makes_columns_late() const { return traits_.fp32_scales; }
+  void make_columns_of_squares(Quantized& held) const;
   /// Elements in one of a matrix' bytes.
   int64_t elements_of_byte() const { return in_four_bits() ? 2 : 1; }
 
@@ -109,7 +118,7 @@ class QuantizedProducts {
   /// Memory for the parts of all ranks of `group`, of which each has `part`. The scales of blocks
   /// travel with them in one call.
   Quantized memory_for_all(const Quantized& part, const Communicator& group) const;
-  PendingCall gather(const Quantized& whole,
+  PendingCall gather(Quantized& whole,
                      const Quantized& part,
                      Communicator& group,
                      bool overlaps) const;
@@ -176,6 +185,11 @@ class QuantizedProducts {
                       QuantizedRole role) const;
   void expect_columns(Quantized& whole, const Quantized& part, int64_t ranks) const;
   void join_columns(Quantized& held) const;
+  at::Tensor joined(const at::Tensor& parts, const at::Tensor& like, int64_t k) const;
+  void join_row_scales(Quantized& held) const;
+  PendingCall gather_fp32_blocks(const Quantized& whole,
+                                 const Quantized& part,
+                                 Communicator& group) const;
   void transpose_squares(Quantized& held) const;
   at::Tensor scales_without_padding(const Quantized& part) const;
   int64_t element_of(const Quantized& held, const at::Tensor& part) const;

@@ -1,4 +1,4 @@
-// QuantizedProducts in 4 bits (NVFP4Quantizer).
+// QuantizedProducts in 4 bits (NVFP4Quantizer), and what other recipes share with them.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ std::vector<at::Tensor> all_of(std::span<Quantized> held, at::Tensor Quantized::
   return tensors;
 }
 
-std::vector<at::Tensor> joined(std::vector<at::Tensor> left, const std::vector<at::Tensor>& right) {
+std::vector<at::Tensor> both_of(std::vector<at::Tensor> left,
+                                const std::vector<at::Tensor>& right) {
   left.insert(left.end(), right.begin(), right.end());
   return left;
 }
@@ -80,8 +81,8 @@ void QuantizedProducts::find_largest(std::span<Quantized> held,
                                      QuantizedRole role,
                                      const std::shared_ptr<Communicator>& group) const {
   const bool transforms = role != QuantizedRole::kWeight;
-  const std::vector<at::Tensor> largest = joined(all_of(held, &Quantized::largest_of_rows),
-                                                 all_of(held, &Quantized::largest_of_columns));
+  const std::vector<at::Tensor> largest = both_of(all_of(held, &Quantized::largest_of_rows),
+                                                  all_of(held, &Quantized::largest_of_columns));
   note_kernel("te::zero_amax", {}, largest);
   {
     KernelScope kernel(transforms ? "te::hadamard_amax" : "te::amax");
@@ -117,10 +118,10 @@ void QuantizedProducts::fill_four_bits(std::span<Quantized> held,
     if (has_columns) write_four_bits(columns_of(held[i]), values.t().contiguous(), square);
   }
   const std::vector<at::Tensor> of_rows =
-      joined(all_of(held, &Quantized::by_rows), all_of(held, &Quantized::scale_of_rows));
+      both_of(all_of(held, &Quantized::by_rows), all_of(held, &Quantized::scale_of_rows));
   const std::vector<at::Tensor> of_columns =
-      joined(all_of(held, &Quantized::by_columns), all_of(held, &Quantized::scale_of_columns));
-  if (in_one) return note_kernel("te::quantize", tensors, joined(of_rows, of_columns));
+      both_of(all_of(held, &Quantized::by_columns), all_of(held, &Quantized::scale_of_columns));
+  if (in_one) return note_kernel("te::quantize", tensors, both_of(of_rows, of_columns));
   if (!of_rows.empty()) note_kernel("te::quantize", tensors, of_rows);
   for (std::size_t i = 0; has_columns && i < tensors.size(); ++i) {
     const at::Tensor turned = transformed(tensors[i]);
@@ -128,37 +129,83 @@ void QuantizedProducts::fill_four_bits(std::span<Quantized> held,
   }
 }
 
-/// _all_gather_nvfp4 in transformer_engine/pytorch/distributed.py
+/// _all_gather_nvfp4 and _start_all_gather_fp8_blockwise in transformer_engine/pytorch/
+/// distributed.py
 void QuantizedProducts::expect_columns(Quantized& whole,
                                        const Quantized& part,
                                        int64_t ranks) const {
-  const int64_t k = part.by_columns.size(0), bytes = part.by_columns.size(1);
-  const int64_t blocks = bytes * elements_of_byte() / traits_.block;
-  whole.arrived_scale = at::empty({k * ranks, blocks}, part.scale_of_columns.options());
-  whole.arrived_columns = at::empty({k * ranks, bytes}, part.by_columns.options());
+  const auto of_all = [ranks](const at::Tensor& own, int64_t columns) {
+    return at::empty({own.size(0) * ranks, columns}, own.options());
+  };
+  if (traits_.fp32_scales && part.by_rows.defined()) {
+    const at::Tensor own = part.scale_of_rows.t();
+    whole.arrived_scale = of_all(own, own.size(1));
+  }
+  if (!part.by_columns.defined()) return;
+  const int64_t bytes = part.by_columns.size(1);
+  if (in_four_bits()) {
+    const int64_t blocks = bytes * elements_of_byte() / traits_.block;
+    whole.arrived_scale =
+        at::empty({part.by_columns.size(0) * ranks, blocks}, part.scale_of_columns.options());
+  }
+  whole.arrived_columns = of_all(part.by_columns, bytes);
 }
 
-/// Each rank's part of a row comes behind those of the ranks before it.
+/// Each rank's part of a row, of which it has `k`, comes behind those of the ranks before it.
+/// `like` may be padded.
+at::Tensor QuantizedProducts::joined(const at::Tensor& parts,
+                                     const at::Tensor& like,
+                                     int64_t k) const {
+  return as_kernel("te::swap_first_dims", {parts}, [&] {
+    at::Tensor whole = in_four_bits() ? at::empty_like(like) : like;
+    if (device_computes_) {
+      const at::Tensor rows =
+          parts.view(at::kByte).view({parts.size(0) / k, k, -1}).transpose(0, 1);
+      const int64_t columns = rows.size(1) * rows.size(2);
+      whole.view(at::kByte).narrow(0, 0, k).narrow(1, 0, columns).copy_(rows.reshape({k, columns}));
+    }
+    return whole;
+  });
+}
+
 void QuantizedProducts::join_columns(Quantized& held) const {
-  const int64_t k = held.by_columns.size(0), ranks = held.arrived_columns.size(0) / k;
-  const auto join = [&](const at::Tensor& parts, const at::Tensor& like) {
-    return as_kernel("te::swap_first_dims", {parts}, [&] {
-      at::Tensor whole = at::empty_like(like);
-      if (device_computes_) {
-        const at::Tensor rows = parts.view(at::kByte).view({ranks, k, -1}).transpose(0, 1);
-        const int64_t columns = rows.size(1) * rows.size(2);
-        whole.view(at::kByte)
-            .narrow(0, 0, k)
-            .narrow(1, 0, columns)
-            .copy_(rows.reshape({k, columns}));
-      }
-      return whole;
-    });
-  };
-  held.scale_of_columns = join(held.arrived_scale, held.scale_of_columns);
-  held.by_columns = join(held.arrived_columns, held.by_columns);
-  held.arrived_scale.reset();
+  const int64_t k = held.by_columns.size(0);
+  if (in_four_bits()) {
+    held.scale_of_columns = joined(held.arrived_scale, held.scale_of_columns, k);
+    held.arrived_scale.reset();
+  }
+  held.by_columns = joined(held.arrived_columns, held.by_columns, k);
   held.arrived_columns.reset();
+}
+
+void QuantizedProducts::join_row_scales(Quantized& held) const {
+  if (!held.arrived_scale.defined()) return;
+  const at::Tensor whole = held.scale_of_rows.t();
+  joined(held.arrived_scale, whole, whole.size(0));
+  held.arrived_scale.reset();
+}
+
+/// _create_columnwise of Float8BlockwiseQTensorStorage.
+void QuantizedProducts::make_columns_of_squares(Quantized& held) const {
+  const Quantized columns = QuantizedMemory(traits_, one_copy_)
+                                .empty(held.by_rows.sizes(),
+                                       held.by_rows.options(),
+                                       {.rows = false, .columns = true, .squares = true});
+  held.by_columns = columns.by_columns;
+  held.scale_of_columns = columns.scale_of_columns;
+  if (device_computes_) {
+    const KernelScope unrecorded("te::quantize");
+    const at::Tensor scales = held.scale_of_rows.t();
+    const int64_t rows = held.scale_of_columns.size(0);
+    const int64_t blocks = std::min(scales.size(1), held.scale_of_columns.size(1));
+    held.by_columns.copy_(held.by_rows.t());
+    held.scale_of_columns.fill_(1);
+    held.scale_of_columns.narrow(1, 0, blocks)
+        .copy_(scales.narrow(0, 0, rows).narrow(1, 0, blocks));
+  }
+  note_kernel("te::transpose",
+              {held.by_rows, held.scale_of_rows},
+              {held.by_columns, held.scale_of_columns});
 }
 
 /// _nvfp4_2d_multi_tensor_transpose: of a weight, whose columns have the scales of its rows.

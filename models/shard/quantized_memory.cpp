@@ -8,6 +8,7 @@
 
 namespace models {
 
+using estimator::divide_up;
 using estimator::round_up;
 
 std::vector<at::Tensor> in_one_allocation(const std::vector<Place>& places,
@@ -33,43 +34,65 @@ at::Tensor in_memory_order(const at::Tensor& tensor) {
   return tensor.is_contiguous() ? tensor : tensor.t();
 }
 
+/// get_scale_shape of Float8BlockQuantizer: blocks before rows, of squares rows before blocks.
+QuantizedMemory::Shape QuantizedMemory::fp32_scales(int64_t rows,
+                                                    int64_t columns,
+                                                    bool squares) const {
+  const int64_t blocks = divide_up(columns, traits_.block);
+  return squares ? Shape{divide_up(rows, traits_.block), round_up(blocks, 4)}
+                 : Shape{blocks, round_up(rows, 4)};
+}
+
 /// get_scale_shape of MXFP8Quantizer and NVFP4Quantizer.
-QuantizedMemory::Shape QuantizedMemory::row_scales(int64_t rows, int64_t columns) const {
+QuantizedMemory::Shape QuantizedMemory::row_scales(int64_t rows,
+                                                   int64_t columns,
+                                                   bool squares) const {
+  if (traits_.fp32_scales) return fp32_scales(rows, columns, squares);
   return {round_up(rows, 128), round_up(columns / traits_.block, 4)};
 }
 
-/// In memory: of 4 bits it is transposed.
+/// In memory.
 QuantizedMemory::Shape QuantizedMemory::column_matrix(int64_t rows, int64_t columns) const {
-  return in_four_bits() ? Shape{columns, rows / elements_of_byte()} : Shape{rows, columns};
+  return traits_.transposes ? Shape{columns, rows / elements_of_byte()} : Shape{rows, columns};
 }
 
-QuantizedMemory::Shape QuantizedMemory::column_scales(int64_t rows, int64_t columns) const {
+QuantizedMemory::Shape QuantizedMemory::column_scales(int64_t rows,
+                                                      int64_t columns,
+                                                      bool squares) const {
+  if (traits_.fp32_scales) return fp32_scales(columns, rows, squares);
   const int64_t blocks = round_up(rows / traits_.block, 4), padded = round_up(columns, 128);
-  return in_four_bits() ? Shape{padded, blocks} : Shape{blocks, padded};
+  return traits_.transposes ? Shape{padded, blocks} : Shape{blocks, padded};
+}
+
+/// As products read them: rows before blocks.
+at::Tensor QuantizedMemory::row_scale(const at::Tensor& stored, bool squares) const {
+  return traits_.fp32_scales && !squares ? stored.t() : stored;
+}
+at::Tensor QuantizedMemory::column_scale(const at::Tensor& stored, bool squares) const {
+  if (traits_.fp32_scales) return row_scale(stored, squares);
+  return traits_.transposes ? stored : stored.t();
 }
 
 Quantized QuantizedMemory::blocks(at::IntArrayRef shape,
                                   const at::TensorOptions& options,
                                   QuantizedUse use) const {
   const int64_t k = shape.back(), m = c10::multiply_integers(shape) / k;
-  const at::TensorOptions bytes = options.dtype(at::kByte), numbers = options.dtype(at::kFloat);
+  const at::TensorOptions numbers = options.dtype(at::kFloat);
+  const at::TensorOptions scales = traits_.fp32_scales ? numbers : options.dtype(at::kByte);
   Quantized held{.scales_are_ready = !use.waits};
   if (use.rows) {
     Shape of_rows = shape.vec();
     of_rows.back() /= elements_of_byte();
     held.by_rows = at::empty(of_rows, options);
-    held.scale_of_rows = at::empty(row_scales(m, k), bytes);
+    held.scale_of_rows = row_scale(at::empty(row_scales(m, k, use.squares), scales), use.squares);
     if (in_four_bits()) held.largest_of_rows = at::empty({1}, numbers);
   }
   if (use.columns) {
     held.by_columns = at::empty(column_matrix(m, k), options);
-    held.scale_of_columns = at::empty(column_scales(m, k), bytes);
-    if (in_four_bits()) {
-      held.largest_of_columns = at::empty({1}, numbers);
-    } else {
-      held.by_columns = held.by_columns.t();
-      held.scale_of_columns = held.scale_of_columns.t();
-    }
+    if (!traits_.transposes) held.by_columns = held.by_columns.t();
+    held.scale_of_columns =
+        column_scale(at::empty(column_scales(m, k, use.squares), scales), use.squares);
+    if (in_four_bits()) held.largest_of_columns = at::empty({1}, numbers);
   }
   return held;
 }
@@ -106,13 +129,16 @@ std::vector<QuantizedMemory::Copy> QuantizedMemory::copies(const std::vector<Sha
   std::vector<Place> places;
   places.reserve(3 * count);
   for (const Shape& matrix : matrices) places.push_back({matrix, kOfMatrices});
-  for (const Shape& scale : scales) places.push_back({scale, kOfScales});
+  for (Shape scale : scales) {
+    if (traits_.fp32_scales) scale.back() *= kNumber;
+    places.push_back({scale, kOfScales});
+  }
   if (in_four_bits()) places.insert(places.end(), count, Place{{kNumber}, kOfScales});
   const std::vector<at::Tensor> made = in_one_allocation(places, kOfMatrices, options);
   std::vector<Copy> copies(count);
   for (std::size_t i = 0; i < count; ++i) {
     copies[i].matrix = made[i].view(options.dtype().toScalarType());
-    copies[i].scale = made[count + i];
+    copies[i].scale = traits_.fp32_scales ? made[count + i].view(at::kFloat) : made[count + i];
     if (in_four_bits()) copies[i].largest = made[2 * count + i].view(at::kFloat);
   }
   return copies;
@@ -145,7 +171,7 @@ std::vector<Quantized> QuantizedMemory::empty_parts(const std::vector<int64_t>& 
                options);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       parts[i].by_rows = made[i].matrix;
-      parts[i].scale_of_rows = made[i].scale;
+      parts[i].scale_of_rows = row_scale(made[i].scale, /*squares=*/false);
       parts[i].largest_of_rows = made[i].largest;
     }
   }
@@ -155,8 +181,8 @@ std::vector<Quantized> QuantizedMemory::empty_parts(const std::vector<int64_t>& 
                shapes([&](int64_t rows) { return column_scales(rows, columns); }),
                options);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i].by_columns = in_four_bits() ? made[i].matrix : made[i].matrix.t();
-      parts[i].scale_of_columns = in_four_bits() ? made[i].scale : made[i].scale.t();
+      parts[i].by_columns = traits_.transposes ? made[i].matrix : made[i].matrix.t();
+      parts[i].scale_of_columns = column_scale(made[i].scale, /*squares=*/false);
       parts[i].largest_of_columns = made[i].largest;
     }
   }

@@ -48,9 +48,12 @@ class QuantizedMemory {
   using Shape = std::vector<int64_t>;
   bool in_four_bits() const { return traits_.bits == 4; }
   int64_t elements_of_byte() const { return 8 / traits_.bits; }
-  Shape row_scales(int64_t rows, int64_t columns) const;
+  Shape row_scales(int64_t rows, int64_t columns, bool squares = false) const;
   Shape column_matrix(int64_t rows, int64_t columns) const;
-  Shape column_scales(int64_t rows, int64_t columns) const;
+  Shape column_scales(int64_t rows, int64_t columns, bool squares = false) const;
+  Shape fp32_scales(int64_t rows, int64_t columns, bool squares) const;
+  at::Tensor row_scale(const at::Tensor& stored, bool squares) const;
+  at::Tensor column_scale(const at::Tensor& stored, bool squares) const;
   Quantized blocks(at::IntArrayRef shape, const at::TensorOptions& options, QuantizedUse use) const;
   std::vector<Copy> copies(const std::vector<Shape>& matrices,
                            const std::vector<Shape>& scales,

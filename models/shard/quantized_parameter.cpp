@@ -37,19 +37,39 @@ at::Tensor largest_elements(const std::vector<const Parameter*>& parameters,
 const Quantized& QuantizedWeight::of(const Parameter& weight,
                                      int64_t iteration,
                                      const QuantizedProducts& products,
-                                     Observer& observer) {
+                                     Observer& observer,
+                                     WeightUse use) {
   if (weight.quantized) return weight.quantized->held;
-  if (iteration_ == iteration) return copy_;
-  if (iteration_ >= 0) {
-    products.quantize_into(copy_, weight.value);
-  } else {
-    copy_ = products.quantize(weight.value, QuantizedRole::kWeight, {.waits = true});
-    for (const at::Tensor& tensor : copy_.tensors()) {
+  const auto last = [&](const std::vector<at::Tensor>& tensors) {
+    for (const at::Tensor& tensor : tensors) {
       observer.memory_lasts(tensor, {MemoryCategory::kWorkspace, "fp8_weight", weight.name});
     }
+  };
+  const bool late = products.makes_columns_late();
+  if (iteration_ != iteration) {
+    renew(weight, products, use != WeightUse::kForwardAlone || !late);
+    if (iteration_ < 0) last(copy_.tensors());
+    iteration_ = iteration;
   }
-  iteration_ = iteration;
+  if (!late || use != WeightUse::kBackward || copy_.by_columns.defined()) return copy_;
+  products.make_columns_of_squares(copy_);
+  last({copy_.by_columns, copy_.scale_of_columns});
   return copy_;
+}
+
+void QuantizedWeight::renew(const Parameter& weight,
+                            const QuantizedProducts& products,
+                            bool has_columns) {
+  if (iteration_ < 0) {
+    copy_ = products.quantize(
+        weight.value, QuantizedRole::kWeight, {.columns = has_columns, .waits = true});
+    return;
+  }
+  if (!has_columns) {
+    copy_.by_columns.reset();
+    copy_.scale_of_columns.reset();
+  }
+  products.quantize_into(copy_, weight.value);
 }
 
 void hold_quantized(Parameter& parameter, const QuantizedProducts& products, Observer& observer) {

@@ -20,15 +20,22 @@ struct QuantizedParameter {
   Quantized held;
 };
 
+/// What a quantized weight is read for: a forward that is run to be run again, another forward, or
+/// a backward.
+enum class WeightUse { kForwardAlone, kForward, kBackward };
+
 class QuantizedWeight {
  public:
   /// The quantized weight as it is in this iteration.
   const Quantized& of(const Parameter& weight,
                       int64_t iteration,
                       const QuantizedProducts& products,
-                      Observer& observer);
+                      Observer& observer,
+                      WeightUse use);
 
  private:
+  void renew(const Parameter& weight, const QuantizedProducts& products, bool has_columns);
+
   Quantized copy_;
   int64_t iteration_ = -1;  ///< of the copy
 };

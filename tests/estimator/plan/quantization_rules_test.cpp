@@ -91,6 +91,14 @@ TEST(QuantizationRules, SayWhatIsWrongAndTheWayOut) {
       {{{"training", {{"fp8_recipe", "mxfp8"}, {"sequence_length", 1000}}},
         {"cluster", {{"gpu", "b200"}}}},
        {"multiple of 32 tokens", "1000 tokens"}},
+      {{{"training", {{"fp8_recipe", "blockwise"}}}, {"cluster", {{"gpu", "b200"}}}},
+       {"no 8-bit products with a scale for each 128 elements", "b200", "on Hopper blockwise"}},
+      {{{"training", {{"fp8_recipe", "blockwise"}, {"fp8_param_gather", true}}},
+        {"parallelism", {{"zero_stage", 1}}}},
+       {"not supported with scales of blocks of 128", "fp8_recipe = blockwise"}},
+      {{{"training", {{"fp8_recipe", "blockwise"}, {"sequence_length", 192}}},
+        {"parallelism", {{"tensor", 2}, {"sequence_parallel", true}}}},
+       {"multiple of 128 tokens", "a rank has 96 tokens"}},
       {with_experts({{"model", {{"moe_ffn_hidden_size", 264}}}}),
        {"multiples of 16", "model.moe_ffn_hidden_size"}},
       {with_experts({{"training",
@@ -133,6 +141,7 @@ TEST(QuantizationRules, LetGoodPlansPass) {
   EXPECT_EQ(complaint_about(in_eight_bits({{"training", {{"fp8_recipe", "tensorwise"}}}})), "");
   EXPECT_EQ(complaint_about(in_eight_bits({{"cluster", {{"gpu", "b200"}}}})), "");
   EXPECT_EQ(complaint_about(in_eight_bits(kExperts)), "");
+  EXPECT_EQ(complaint_about(in_eight_bits({{"training", {{"fp8_recipe", "blockwise"}}}})), "");
   Json latents = with_latents("q_lora_rank", 64);
   latents["training"] = {{"fp8_recipe", "tensorwise"},
                          {"recompute", "selective"},

@@ -71,6 +71,15 @@ TEST(MegatronFramework, KeepsScalesOfBlocksBesideWeightsInEightBits) {
             2 * 2 * 12 * h * h * 33 / 32);
 }
 
+// A byte of each element twice, and fp32 for every 128 x 128 elements twice (Float8BlockQuantizer):
+// 768, 256, 1,024 and 1,024 bytes of the four weights of a layer, in blocks of 512.
+TEST(MegatronFramework, KeepsScalesOfSquaresBesideWeightsInEightBits) {
+  constexpr int64_t kScales = 1024 + 512 + 1024 + 1024;
+  EXPECT_EQ(held_between_iterations(eight_bits("h100", "blockwise")) -
+                held_between_iterations(sixteen_bits("h100")),
+            2 * 2 * (12 * h * h + kScales));
+}
+
 Json four_bits() {
   return {{"cluster", {{"gpu", "b200"}}},
           {"training", {{"dtype", "bf16"}, {"fp4_format", "e2m1"}, {"attention", "fused"}}}};
@@ -108,6 +117,7 @@ TEST(MegatronFramework, GathersScalesOfBlocksWithThePartsOfASequence) {
   EXPECT_EQ(of_tensors, (std::map<int64_t, int64_t>{{kWhole, layers * 6}}));
   EXPECT_EQ(of_blocks,
             (std::map<int64_t, int64_t>{{kWhole, layers * 8}, {kWhole / 32, layers * 8}}));
+  EXPECT_EQ(gathers_of(eight_bits("h100", "blockwise")), of_blocks);  // four bytes for 128
   EXPECT_EQ(gathers_of(four_bits()),
             (std::map<int64_t, int64_t>{{kWhole / 2, layers * 8}, {kWhole / 16, layers * 8}}));
 }

@@ -164,10 +164,9 @@ TEST(MegatronConfig, OfTheBridgeIsRefusedByTheNamesOfItsTechniques) {
   };
   say("use_megatron_fsdp: false", "use_megatron_fsdp: true");
   say("fp8: null", "fp8: hybrid");
-  say("fp8_recipe: tensorwise", "fp8_recipe: blockwise\n  moe_new_field: 7");
+  say("fp8_recipe: tensorwise", "fp8_recipe: custom\n  moe_new_field: 7");
   const ImportedPlan plan = imported_config(text);
-  EXPECT_THAT(names_of_techniques(plan),
-              testing::UnorderedElementsAre("megatron-fsdp", "fp8-blocks"));
+  EXPECT_THAT(names_of_techniques(plan), testing::UnorderedElementsAre("megatron-fsdp", "fp8"));
   ASSERT_EQ(plan.unknown.size(), 1u);
   EXPECT_EQ(plan.unknown.front().key, "moe-new-field");
 }

@@ -463,7 +463,8 @@ TEST_F(MegatronImport, ReadsProductsInEightBits) {
   EXPECT_EQ(technique("--use-distributed-optimizer --fp8-recipe mxfp8 --fp8-param-gather "
                       "--reuse-grad-buf-for-mxfp8-param-ag"),
             "");
-  EXPECT_EQ(technique("--fp8-recipe blockwise"), "fp8-blocks");
+  EXPECT_EQ(technique("--fp8-recipe blockwise"), "");
+  EXPECT_EQ(technique("--fp8-recipe custom"), "fp8");
   EXPECT_EQ(technique("--num-experts 8"), "");
   EXPECT_EQ(technique("--first-last-layers-bf16"), "fp8");
   EXPECT_EQ(technique("--use-distributed-optimizer --fp8-param-gather"), "");
