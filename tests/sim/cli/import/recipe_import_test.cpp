@@ -281,6 +281,7 @@ TEST_F(RecipeFiles, MayTrainAdapters) {
     return imported("src/megatron/bridge/perf_recipes/lora.py:llama3_70b_" + name + "_config");
   };
   EXPECT_EQ(said_key(recipe("peft"), "training.lora_rank"), 16);
+  EXPECT_EQ(said_key(recipe("peft"), "training.framework"), "megatron-lm");
   EXPECT_TRUE(said_key(recipe("peft"), "training.lora_target_modules").is_null());
   EXPECT_EQ(said_key(recipe("usual"), "training.lora_rank"), 32);
   EXPECT_EQ(said_key(recipe("usual"), "training.lora_dropout"), 0.1);
