@@ -71,6 +71,14 @@ void check_bridge(Rules& rules) {
                 "tensor ranks divide the rank of Megatron-Bridge's adapters",
                 fmt::format("training.lora_rank = {}, parallelism.tensor = {}", t.lora_rank, ranks),
                 fmt::format("use a rank that {} divides", ranks));
+  // CheckpointFunction of Megatron-LM has no backward where no input has a gradient; beside a whole
+  // layer's Megatron-Bridge asks for one.
+  const bool trains_attention = has_adapter(plan, AdapterTarget::kQueryKeyValue) ||
+                                has_adapter(plan, AdapterTarget::kProjection);
+  rules.require(trains_attention || !recomputes(plan, RecomputeModule::kMlp),
+                "nothing before the first recomputed MLP is trained, so that it has no backward",
+                "training.lora_target_modules, training.recompute_modules = mlp",
+                "add linear_qkv or linear_proj, or use --recompute-granularity full");
   const auto refuse = [&](bool is_given, const std::string& key, const std::string& way_out) {
     rules.require(!is_given,
                   "adapters under megatron-lm are not supported together with it",

@@ -105,7 +105,10 @@ struct Fused : torch::autograd::Function<Fused> {
     if (saved.size() == 1) return {gradient, at::Tensor(), at::Tensor()};
     // Autograd would sum it, too, but after it has dropped the output's gradient, which Python's
     // functions hold.
-    return {gradient, at::sum_to(gradient, saved[1].sizes()), at::Tensor()};
+    const bool trains_bias = saved[1].requires_grad();
+    return {gradient,
+            trains_bias ? at::sum_to(gradient, saved[1].sizes()) : at::Tensor(),
+            at::Tensor()};
   }
 };
 

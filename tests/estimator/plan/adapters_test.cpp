@@ -100,6 +100,10 @@ TEST(MegatronAdapters, AreRefusedWithTheWayOut) {
   Json experts = bridged(Json::object());
   experts["model"]["num_experts"] = 4;
   expect_words(experts, "adapters of experts and of latent attention are not supported");
+  expect_words(bridged({{"lora_target_modules", {"linear_fc1"}},
+                        {"recompute", "selective"},
+                        {"recompute_modules", {"mlp"}}}),
+               "add linear_qkv or linear_proj");
   expect_words(bridged({{"fp4_format", "e2m1"}}), "training.fp4_format");
 }
 
