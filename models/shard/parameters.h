@@ -184,10 +184,9 @@ class ParameterStore {
 
   std::deque<Parameter>& all() { return parameters_; }
   const std::deque<Parameter>& all() const { return parameters_; }
-  /// The parameters in the order in which the framework registers them: all of them, or only those
-  /// of experts, or only the others.
+  /// All parameters, in the order in which the framework registers them.
   const ParameterList& in_order() const { return in_order_; }
-  /// The same, of those that are trained.
+  /// The same, of those that are trained; and of these those of experts, or only the others.
   ParameterList trained() const;
   ParameterList of_experts(bool experts);
   estimator::ParametersRecord record() const;
