@@ -35,7 +35,7 @@ class GraphPiece {
 
  private:
   Tensors inputs_, leaves_;
-  torch::autograd::edge_list outputs_, handed_over_;
+  std::vector<torch::autograd::Edge> outputs_, handed_over_;
 };
 
 }  // namespace models

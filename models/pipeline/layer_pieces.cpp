@@ -75,8 +75,9 @@ LayerPieces::Tensors LayerPieces::forward(PieceKind kind, const Tensors& inputs)
   for (const std::string& module : surroundings_.modules) {
     scopes.emplace_back(context_.observer, module);
   }
-  for (const auto& [of, step] : kSteps) {
+  for (const auto& [of, own_step] : kSteps) {
     if (of != kind) continue;
+    const Step step = own_step;
     Tensors outputs =
         piece(kind).forward(inputs, [&](const Tensors& read) { return (this->*step)(read); });
     if (frees_inputs(kind)) piece(kind).free_inputs(outputs);
