@@ -92,7 +92,8 @@ at::Tensor gradient_of_input(const LinearCall& call,
                              c10::ScalarType type) {
   QuantizedLayer& layer = *call.quantized;
   return layer.products
-      .multiply(gradient.along_rows(), layer.weight(call, WeightUse::kBackward).along_columns(), type)
+      .multiply(
+          gradient.along_rows(), layer.weight(call, WeightUse::kBackward).along_columns(), type)
       .view(product_shape(gradient.by_rows, call.weight->value.size(1)));
 }
 
