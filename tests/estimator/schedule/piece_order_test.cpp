@@ -5,8 +5,6 @@
 namespace estimator {
 namespace {
 
-using enum PieceKind;
-
 Piece forward(PieceKind kind, int64_t layer = 0) { return {.layer = layer, .kind = kind}; }
 Piece backward(PieceKind kind, int64_t layer = 0) {
   return {.is_backward = true, .layer = layer, .kind = kind};
@@ -17,29 +15,29 @@ Piece backward(PieceKind kind, int64_t layer = 0) {
 //   comp_stream: pre_dispatch_fwd  | mlp_bwd->mlp_bwd_dw->mlp_fwd| pre_dispatch_bwd
 TEST(PieceOrder, OfOneLayerHasTheForwardBetweenThePiecesOfTheBackward) {
   EXPECT_EQ(piece_order({.forward_layers = 1, .backward_layers = 1}),
-            (std::vector<Piece>{forward(kBegin),
-                                backward(kEnd),
-                                backward(kPrediction),
-                                backward(kCombine),
-                                forward(kAttention),
-                                backward(kMlp),
-                                forward(kDispatch),
-                                backward(kMlpWeights),
-                                backward(kDispatch),
-                                forward(kMlp),
-                                forward(kCombine),
-                                backward(kAttention),
-                                forward(kPrediction),
-                                backward(kAttentionWeights),
-                                forward(kEnd),
-                                backward(kBegin)}));
+            (std::vector<Piece>{forward(PieceKind::kBegin),
+                                backward(PieceKind::kEnd),
+                                backward(PieceKind::kPrediction),
+                                backward(PieceKind::kCombine),
+                                forward(PieceKind::kAttention),
+                                backward(PieceKind::kMlp),
+                                forward(PieceKind::kDispatch),
+                                backward(PieceKind::kMlpWeights),
+                                backward(PieceKind::kDispatch),
+                                forward(PieceKind::kMlp),
+                                forward(PieceKind::kCombine),
+                                backward(PieceKind::kAttention),
+                                forward(PieceKind::kPrediction),
+                                backward(PieceKind::kAttentionWeights),
+                                forward(PieceKind::kEnd),
+                                backward(PieceKind::kBegin)}));
 }
 
 TEST(PieceOrder, HasTheBackwardOfAttentionBeforeTheExpertsForwardWhereItIsReleasedEarly) {
   const auto order =
       piece_order({.forward_layers = 1, .backward_layers = 1, .attention_released_early = true});
-  EXPECT_EQ(order[9], backward(kAttention));
-  EXPECT_EQ(order[10], forward(kMlp));
+  EXPECT_EQ(order[9], backward(PieceKind::kAttention));
+  EXPECT_EQ(order[10], forward(PieceKind::kMlp));
 }
 
 std::vector<int64_t> layers_of(const CombinedChunks& chunks, bool is_backward, PieceKind kind) {
@@ -52,11 +50,11 @@ std::vector<int64_t> layers_of(const CombinedChunks& chunks, bool is_backward, P
 
 TEST(PieceOrder, RunsBackwardsFromTheLastLayerAndItsOwnRestBeforeThatOfTheForward) {
   const CombinedChunks chunks{.forward_layers = 3, .backward_layers = 2};
-  EXPECT_EQ(layers_of(chunks, true, kMlp), (std::vector<int64_t>{1, 0}));
-  EXPECT_EQ(layers_of(chunks, false, kMlp), (std::vector<int64_t>{0, 1, 2}));
-  EXPECT_EQ(layers_of(chunks, true, kAttentionWeights), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(layers_of(chunks, true, PieceKind::kMlp), (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(layers_of(chunks, false, PieceKind::kMlp), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(layers_of(chunks, true, PieceKind::kAttentionWeights), (std::vector<int64_t>{1, 0}));
   const auto order = piece_order(chunks);
-  EXPECT_EQ(order[order.size() - 3], backward(kAttentionWeights, 0));
+  EXPECT_EQ(order[order.size() - 3], backward(PieceKind::kAttentionWeights, 0));
 }
 
 TEST(PieceOrder, OfAForwardAloneHasNoPieceOfABackward) {
