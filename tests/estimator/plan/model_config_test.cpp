@@ -6,7 +6,7 @@ namespace estimator {
 namespace {
 
 TEST(ModelPresets, HaveTheirPublishedParameterCounts) {
-  EXPECT_EQ(model_presets().size(), 143u);
+  EXPECT_EQ(model_presets().size(), 145u);
   for (const ModelPreset& preset : model_presets()) {
     EXPECT_EQ(parameter_count(preset.config, preset.config.vocab_size), preset.parameters)
         << preset.name;

@@ -72,7 +72,10 @@ class Help(unittest.TestCase):
 class Completion(unittest.TestCase):
     def completed(self, *words):
         script = told("completion", "bash") + 'COMP_CWORD=$(($# - 1)); COMP_WORDS=("$@"); _onerank; echo "${COMPREPLY[@]}"'
-        result = subprocess.run(["bash", "-euc", script, "bash", "onerank", *words], capture_output=True, text=True)
+        with tempfile.NamedTemporaryFile("w", suffix=".bash") as file:  # longer than an argument may be
+            file.write(script)
+            file.flush()
+            result = subprocess.run(["bash", "-eu", file.name, "onerank", *words], capture_output=True, text=True)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout.split()
 
