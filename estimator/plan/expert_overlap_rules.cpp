@@ -6,7 +6,7 @@
 namespace estimator {
 namespace {
 
-constexpr const char* kKey = "parallelism.overlap_moe_expert_parallel_comm, ";
+constexpr const char* kOverlapKey = "parallelism.overlap_moe_expert_parallel_comm, ";
 constexpr const char* kLeaveOut = "leave out --overlap-moe-expert-parallel-comm";
 
 /// Keys that mean nothing without it.
@@ -29,34 +29,34 @@ void check_as_megatron_does(Rules& rules) {
   const TrainingConfig& t = plan.training;
   rules.require(p.pipeline == 1 || p.virtual_stages > 1,
                 "in a pipeline, forwards run together with backwards only between virtual stages",
-                kKey + fmt::format("pipeline = {}, virtual_stages = 1", p.pipeline),
+                kOverlapKey + fmt::format("pipeline = {}, virtual_stages = 1", p.pipeline),
                 "use virtual stages (--vpp), or one pipeline stage");
   rules.require(p.expert > 1,
                 "there is no communication of experts to overlap",
-                kKey + std::string("expert = 1"),
+                kOverlapKey + std::string("expert = 1"),
                 "use several expert ranks (--ep)");
   rules.require(t.moe_token_dispatcher_type != TokenDispatcher::kAllGather,
                 "tokens are gathered, and not sent to their experts",
-                kKey + std::string("training.moe_token_dispatcher_type = allgather"),
+                kOverlapKey + std::string("training.moe_token_dispatcher_type = allgather"),
                 "use --moe-token-dispatcher-type alltoall or flex");
   rules.require(t.recompute != Recompute::kFull && !recomputes(plan, RecomputeModule::kMoe),
                 "layers, or their experts, are recomputed as a whole",
-                kKey + std::string("training.recompute"),
+                kOverlapKey + std::string("training.recompute"),
                 "recompute other modules (--recompute-granularity selective), or none");
   rules.require(t.dtype != Dtype::kFp32,
                 "forwards run together with backwards only in 16 bits",
-                kKey + std::string("training.dtype = fp32"),
+                kOverlapKey + std::string("training.dtype = fp32"),
                 "use --bf16");
   rules.require(plan.model.mtp_num_layers <= 1,
                 "forwards run together with backwards with at most one layer that predicts more",
-                kKey + fmt::format("model.mtp_num_layers = {}", plan.model.mtp_num_layers),
+                kOverlapKey + fmt::format("model.mtp_num_layers = {}", plan.model.mtp_num_layers),
                 "use --mtp-num-layers 1");
   const auto captures = [&](GraphModule module) {
     return captures_layers(t) && contains(t.cuda_graph_modules, to_string(module));
   };
   rules.require(!captures(GraphModule::kMoe) && !captures(GraphModule::kMlp),
                 "no CUDA graph may hold the experts or the MLP",
-                kKey + std::string("training.cuda_graph_modules"),
+                kOverlapKey + std::string("training.cuda_graph_modules"),
                 "capture attn, moe_router and moe_preprocess alone");
   const bool delays_biases = p.delay_wgrad_compute && p.overlap_grad_reduce &&
                              captures(GraphModule::kAttention) &&
@@ -75,22 +75,23 @@ void check_what_is_built(Rules& rules) {
   rules.require(t.framework == Framework::kMegatronLm &&
                     t.transformer_impl == TransformerImpl::kTransformerEngine,
                 "only Megatron-LM's layers of TransformerEngine run in such pieces",
-                kKey + fmt::format("training.framework = {}", to_string(t.framework)),
+                kOverlapKey + fmt::format("training.framework = {}", to_string(t.framework)),
                 kLeaveOut);
   rules.require(!plan.model.mtp_num_layers || plan.model.has_experts_in(plan.model.num_layers),
                 "the layer that predicts a further token must have experts",
-                kKey + std::string("model.moe_layer_freq"),
+                kOverlapKey + std::string("model.moe_layer_freq"),
                 "give the last layer experts");
   rules.require(!p.delay_wgrad_compute || t.gradient_accumulation_fusion,
                 "products can be put off only where they add to the gradients themselves",
                 "parallelism.delay_wgrad_compute, training.gradient_accumulation_fusion = false",
                 "leave out --no-gradient-accumulation-fusion");
-  rules.require(!p.defer_embedding_wgrad_compute && !p.tp_comm_overlap,
-                "forwards that run together with backwards are not supported with it yet",
-                kKey + fmt::format("defer_embedding_wgrad_compute = {}, tp_comm_overlap = {}",
-                                   p.defer_embedding_wgrad_compute,
-                                   p.tp_comm_overlap),
-                "leave them out");
+  rules.require(
+      !p.defer_embedding_wgrad_compute && !p.tp_comm_overlap,
+      "forwards that run together with backwards are not supported with it yet",
+      kOverlapKey + fmt::format("defer_embedding_wgrad_compute = {}, tp_comm_overlap = {}",
+                                p.defer_embedding_wgrad_compute,
+                                p.tp_comm_overlap),
+      "leave them out");
 }
 
 }  // namespace

@@ -13,12 +13,12 @@ using estimator::Json;
 using Pattern = std::vector<int64_t>;  ///< a number for each layer
 
 /// Of a model with more layers no pattern is written; a plan refuses it.
-constexpr int64_t kMostLayers = 10'000;
+constexpr int64_t kMostListedLayers = 10'000;
 
 Pattern pattern_of(const Json& model, const std::function<bool(int64_t)>& has) {
   const int64_t layers = whole_number(model, "num_layers");
   Pattern pattern;
-  for (int64_t layer = 0; layer < std::min(layers, kMostLayers); ++layer) {
+  for (int64_t layer = 0; layer < std::min(layers, kMostListedLayers); ++layer) {
     pattern.push_back(has(layer) ? 1 : 0);
   }
   return pattern;
@@ -130,7 +130,7 @@ int64_t whole_number(const Json& tree, const char* key) {
 }
 
 void set_layer_patterns(const Json& config, const std::string& without_rope, Json& model) {
-  if (whole_number(model, "num_layers") > kMostLayers) return;
+  if (whole_number(model, "num_layers") > kMostListedLayers) return;
   set_expert_layers(config, model);
   set_layers_without_rope(config, without_rope, set_windows(config, model), model);
 }

@@ -49,7 +49,7 @@ Value shifted(int64_t left, int64_t right) {
 }
 
 /// Longer signs stand before those that they begin with.
-constexpr auto kSigns = std::to_array<BinarySign>({
+constexpr auto kBinarySigns = std::to_array<BinarySign>({
     {"||", 1, [](int64_t a, int64_t b) { return Value(a != 0 || b != 0); }},
     {"&&", 2, [](int64_t a, int64_t b) { return Value(a != 0 && b != 0); }},
     {"==", 6, [](int64_t a, int64_t b) { return Value(a == b); }},
@@ -109,10 +109,11 @@ class Sum {
   const BinarySign* find_sign() {
     next();
     const string_view rest = text_.substr(at_);
-    const auto found = std::find_if(kSigns.begin(), kSigns.end(), [&](const BinarySign& sign) {
-      return rest.starts_with(sign.sign);
-    });
-    return found == kSigns.end() ? nullptr : &*found;
+    const auto found =
+        std::find_if(kBinarySigns.begin(), kBinarySigns.end(), [&](const BinarySign& sign) {
+          return rest.starts_with(sign.sign);
+        });
+    return found == kBinarySigns.end() ? nullptr : &*found;
   }
 
   void assign(const std::string& name, Value value) {
@@ -215,8 +216,9 @@ class Sum {
   }
 
   static const BinarySign* minus() {
-    return std::find_if(
-        kSigns.begin(), kSigns.end(), [](const BinarySign& sign) { return sign.sign == "-"; });
+    return std::find_if(kBinarySigns.begin(), kBinarySigns.end(), [](const BinarySign& sign) {
+      return sign.sign == "-";
+    });
   }
 
   Value read_inner(int depth) {

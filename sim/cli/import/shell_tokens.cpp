@@ -64,9 +64,9 @@ std::size_t end_of_brackets(string_view text, std::size_t at, int depth) {
   return text.size();
 }
 
-class Tokenizer {
+class ShellTokenizer {
  public:
-  Tokenizer(string_view text, int line, const std::string& origin)
+  ShellTokenizer(string_view text, int line, const std::string& origin)
       : text_(text), line_(line), origin_(origin) {}
 
   std::vector<ShellToken> read_all() {
@@ -344,7 +344,7 @@ std::size_t end_of_shell_part(string_view text, std::size_t at) {
 }
 
 std::vector<ShellToken> shell_tokens(string_view text, int line, const std::string& origin) {
-  return Tokenizer(text, line, origin).read_all();
+  return ShellTokenizer(text, line, origin).read_all();
 }
 
 }  // namespace sim
