@@ -85,8 +85,7 @@ struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunc
     use_workspaces(call, input.device());
     const std::vector<Quantized> inputs =
         quantize(kept_call, input, QuantizedRole::kInput, {.columns = !experts.keeps_input});
-    const std::vector<Quantized> quantized =
-        weights_of(call, input.requires_grad() ? WeightUse::kForward : WeightUse::kForwardAlone);
+    const std::vector<Quantized> quantized = weights_of(call, use_in_forward(input));
     at::Tensor output = at::empty({input.size(0), parameters[0].size(0)}, input.options());
     const Operands right = products.ready(operands(quantized, &Quantized::along_rows));
     const Operands left = products.ready(operands(inputs, &Quantized::along_rows));

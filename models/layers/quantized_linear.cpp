@@ -69,11 +69,6 @@ Quantized quantized_gradient(const LinearCall& call, const at::Tensor& gradient)
   return whole;
 }
 
-/// Of the weight in forward.
-WeightUse use_of(const at::Tensor& input) {
-  return input.requires_grad() ? WeightUse::kForward : WeightUse::kForwardAlone;
-}
-
 /// [..., k] of the input times the weight, and the bias.
 at::Tensor forward_product(const LinearCall& call,
                            const Quantized& input,
@@ -120,7 +115,7 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
     if (layer.frees_input) take_memory(input);
     held.by_columns.reset();
     if (gathers) held = gathered(*call, held);
-    return forward_product(*call, held, type, bias, use_of(input));
+    return forward_product(*call, held, type, bias, use_in_forward(input));
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -230,7 +225,7 @@ struct FrozenQuantizedFunction : torch::autograd::Function<FrozenQuantizedFuncti
     if (held) context->save_for_backward({saved.by_rows, saved.scale_of_rows});
     if (layer.frees_input) take_memory(input);
     if (gathers) read = gathered(*call, read);
-    return forward_product(*call, read, type, bias, use_of(input));
+    return forward_product(*call, read, type, bias, use_in_forward(input));
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {

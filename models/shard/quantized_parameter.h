@@ -24,6 +24,11 @@ struct QuantizedParameter {
 /// a backward.
 enum class WeightUse { kForwardAlone, kForward, kBackward };
 
+/// Of the weight in the forward of a layer that has this input.
+inline WeightUse use_in_forward(const at::Tensor& input) {
+  return input.requires_grad() ? WeightUse::kForward : WeightUse::kForwardAlone;
+}
+
 class QuantizedWeight {
  public:
   /// The quantized weight as it is in this iteration.

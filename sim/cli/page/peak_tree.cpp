@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "estimator/base/module_path.h"
 #include "sim/cli/report/module_report.h"
 
 namespace sim {
@@ -92,7 +93,7 @@ PeakTree peak_tree(const std::vector<PeakAllocation>& allocations) {
   for (const PeakAllocation& allocation : allocations) {
     GrowingTree* module = &root;
     const std::string path = allocation.module.empty() ? "(no module)" : allocation.module;
-    for (const std::string& element : path_elements(path)) {
+    for (const std::string& element : estimator::path_elements(path)) {
       module = &module->modules[path_pattern(element, {})];
     }
     add_tensor(allocation, *module);

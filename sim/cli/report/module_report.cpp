@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "estimator/base/text.h"
+#include "estimator/base/module_path.h"
 #include "estimator/base/units.h"
 #include "sim/cli/report/table.h"
 #include "sim/cli/values/strict_number.h"
@@ -30,21 +30,6 @@ void add(const ModuleRecord& module, ModuleGroup& group) {
 
 }  // namespace
 
-std::vector<std::string> path_elements(const std::string& path) {
-  std::vector<std::string> elements;
-  for (std::size_t begin = 0; begin < path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    const std::string word = path.substr(begin, end - begin);
-    if (estimator::is_digits(word) && !elements.empty()) {
-      elements.back() += "." + word;
-    } else {
-      elements.push_back(word);
-    }
-    begin = end + 1;
-  }
-  return elements;
-}
-
 ModuleTableOptions module_table_options(bool drill_down, const std::string& depth) {
   ModuleTableOptions options{.each = drill_down, .depth = std::nullopt};
   if (!depth.empty()) options.depth = parse_positive_number(depth, "--depth");
@@ -52,7 +37,7 @@ ModuleTableOptions module_table_options(bool drill_down, const std::string& dept
 }
 
 std::string path_pattern(const std::string& path, const ModuleTableOptions& options) {
-  std::vector<std::string> elements = path_elements(path);
+  std::vector<std::string> elements = estimator::path_elements(path);
   if (options.depth) elements.resize(std::min<std::size_t>(elements.size(), *options.depth));
   for (std::string& element : elements) {
     const std::size_t dot = element.rfind('.');
@@ -66,7 +51,7 @@ std::vector<ModuleGroup> group_modules(const std::vector<ModuleRecord>& modules,
   std::vector<ModuleGroup> groups;
   std::map<std::string, std::size_t> index;
   for (const ModuleRecord& module : modules) {
-    const auto levels = static_cast<int64_t>(path_elements(module.path).size());
+    const auto levels = static_cast<int64_t>(estimator::path_elements(module.path).size());
     if (options.depth && levels > *options.depth) continue;  // its parent holds it
     const std::string pattern = path_pattern(module.path, options);
     const auto [known, is_new] = index.try_emplace(pattern, groups.size());

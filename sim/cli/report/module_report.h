@@ -38,9 +38,6 @@ TitledTable module_table(const std::vector<estimator::ModuleRecord>& modules,
 std::string module_text(const std::vector<estimator::ModuleRecord>& modules,
                         const ModuleTableOptions& options);
 
-/// The elements of a path: "layers.3.mlp" -> "layers.3", "mlp".
-std::vector<std::string> path_elements(const std::string& path);
-
 /// The path with `*` in place of each index, cut off after `depth` levels: "layers.*.mlp".
 std::string path_pattern(const std::string& path, const ModuleTableOptions& options);
 

@@ -1,7 +1,7 @@
 // Stands in for TransformerEngine's cuDNN attention on the virtual GPU: it asks its caller for the
 // tensors that nvte_fused_attn_fwd of 2.17 asks for (the fp32 statistics of the softmax,
-// [b, h, s, 1], the random state, and the place of the sinks that it was given) and for a workspace of
-// one byte, since cuDNN's are not public. All other allocations are TransformerEngine's own.
+// [b, h, s, 1], the random state, and the place of the sinks that it was given) and for a workspace
+// of one byte, since cuDNN's are not public. All other allocations are TransformerEngine's own.
 #include <transformer_engine/fused_attn.h>
 #include <transformer_engine/transformer_engine.h>
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "estimator/base/module_path.h"
+
 namespace sim {
 namespace {
 
@@ -46,7 +48,7 @@ TEST(ModuleReport, ShowsEachLayerByItself) {
 }
 
 TEST(ModuleReport, TakesALayerWithItsNumberAsOneLevel) {
-  EXPECT_EQ(path_elements("layers.12.mlp.linear_fc1"),
+  EXPECT_EQ(estimator::path_elements("layers.12.mlp.linear_fc1"),
             (std::vector<std::string>{"layers.12", "mlp", "linear_fc1"}));
   EXPECT_EQ(path_pattern("layers.12.mlp.linear_fc1", {.depth = 2}), "layers.*.mlp");
   EXPECT_EQ(path_pattern("", {.depth = 2}), "");
