@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "estimator/base/units.h"
+#include "estimator/what_if/least_bytes.h"
 #include "estimator/what_if/plan_changes.h"
 #include "estimator/what_if/typed_flags.h"
 
@@ -86,6 +87,26 @@ std::string outcome_text(const FitAnswer& answer, int64_t capacity_bytes) {
   throw std::logic_error("unknown verdict");
 }
 
+/// Without the first steps after which the state alone is still too large, but for the last one,
+/// which tells how much the change saves.
+void leave_out_hopeless(ChangeLadder& ladder) {
+  const auto hopeful = std::find_if(ladder.begin(), std::prev(ladder.end()), [](const auto& step) {
+    return !state_alone_is_too_large(step.plan);
+  });
+  ladder.erase(ladder.begin(), hopeful);
+}
+
+/// The changes to begin with: where the state alone is too large, those that make it smaller.
+std::vector<ChangeLadder> hopeful_changes(const PlanSpec& spec) {
+  std::vector<ChangeLadder> ladders = memory_saving_changes(spec);
+  const Plan plan = resolve_plan(spec);
+  if (!state_alone_is_too_large(plan)) return ladders;
+  std::erase_if(ladders, [least = least_bytes(plan)](const ChangeLadder& ladder) {
+    return least_bytes(ladder.back().plan) >= least;
+  });
+  return ladders;
+}
+
 class Adviser {
  public:
   Adviser(const ClusterEstimate& before, const PlanRunner& runner)
@@ -93,7 +114,7 @@ class Adviser {
 
   std::vector<Advice> make_it_fit(const PlanSpec& spec) const {
     const Base as_said{&spec, "", {}};
-    std::vector<TriedChange> single = try_all(as_said, memory_saving_changes(spec));
+    std::vector<TriedChange> single = try_all(as_said, hopeful_changes(spec));
     std::vector<TriedChange> fitting = fitting_of(single);
     if (fitting.empty()) {
       complete(single);
@@ -130,7 +151,8 @@ class Adviser {
 
   FitAnswer probe(const Plan& plan) const { return probe_fit(plan, likely_stage_, runner_); }
 
-  TriedChange try_ladder(const Base& base, const ChangeLadder& ladder) const {
+  TriedChange try_ladder(const Base& base, ChangeLadder ladder) const {
+    leave_out_hopeless(ladder);
     FirstThatFits found = first_that_fits(ladder.size(), [&](std::size_t step) {
       if (runner_.announce) runner_.announce(base.with(ladder[step]).made);
       return probe(ladder[step].plan);

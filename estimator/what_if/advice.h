@@ -13,9 +13,10 @@ namespace estimator {
 /// For a plan that does not surely fit: the changes of memory_saving_changes() that make it surely
 /// fit, with the fastest iteration first. If no single change does, the fastest pairs are tried
 /// that would fit if each change saved what it saves alone, and the four fastest are told that do
-/// fit. If no such pair fits, the change that saves most is made and the others are tried in
-/// addition, up to three changes together. If nothing fits, the advice is the single changes with
-/// what they gain.
+/// fit. Where the state of a rank alone is larger than its GPU, only changes that make it smaller
+/// are tried alone. If no such pair fits, the change that saves most is made and the others are
+/// tried in addition, up to three changes together. If nothing fits, the advice is the single
+/// changes with what they gain.
 ///
 /// None, and nothing is run, where the state of the model alone is more than the GPUs hold, also
 /// without the optimizer where the hosts may keep it.

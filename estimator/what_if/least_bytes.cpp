@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "estimator/base/units.h"
+#include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/optimizer_moments.h"
 #include "estimator/plan/quantization.h"
@@ -97,6 +98,10 @@ int64_t least_bytes(const Plan& plan) {
   const int64_t experts = plan.model.num_experts * expert_parameter_count(plan.model);
   return bytes(all - experts, p.tensor, plan.shards()) +
          bytes(experts, p.expert * plan.expert_tensor_size(), plan.expert_shards());
+}
+
+bool state_alone_is_too_large(const Plan& plan) {
+  return plan.model.dense_layers_first() && least_bytes(plan) > gpu_of(plan.cluster).memory_bytes;
 }
 
 }  // namespace estimator

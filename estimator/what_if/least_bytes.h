@@ -14,6 +14,10 @@ namespace estimator {
 /// (obstacle_to_composition()).
 int64_t least_bytes(const Plan& plan);
 
+/// Whether a GPU has less memory than least_bytes(). False where not all layers are like the last
+/// one, of which this is not known.
+bool state_alone_is_too_large(const Plan& plan);
+
 /// Layers of a stage that are like the model's last one, and the most that a stage has.
 int64_t layers_alike(const Plan& plan, int64_t stage);
 int64_t most_layers_alike(const Plan& plan);

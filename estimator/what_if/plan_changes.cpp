@@ -118,18 +118,27 @@ Steps smaller_micro_batch(const Start& from) {
   return micro_batches_where(from, [](int64_t size, int64_t now) { return size < now; });
 }
 
-/// Doubles an axis at the cost of data parallelism. A number that was given for the data ranks
-/// gives way to what is left of the world, or to its half where the world follows from it.
-std::optional<Proposal> split_further(const Start& from, const char* axis, int64_t size) {
-  const int64_t data = from.plan.data_parallel_size();
-  if (data % 2 != 0) return {};
-  Proposal proposal{fmt::format("{} {} (data {})", axis, 2 * size, data / 2),
-                    {{fmt::format("parallelism.{}", axis), 2 * size}}};
+/// Gives an axis `times` as many ranks at the cost of data parallelism. A number that was given for
+/// the data ranks gives way to what is left of the world, or to its part where the world follows
+/// from it.
+Proposal split_further(const Start& from, const char* axis, int64_t size, int64_t times) {
+  const int64_t data = from.plan.data_parallel_size() / times;
+  Proposal proposal{fmt::format("{} {} (data {})", axis, times * size, data),
+                    {{fmt::format("parallelism.{}", axis), times * size}}};
   if (from.spec.says(paths::kData)) {
-    proposal.edits.push_back(
-        {paths::kData, from.spec.says_world() ? Json("auto") : Json(data / 2)});
+    proposal.edits.push_back({paths::kData, from.spec.says_world() ? Json("auto") : Json(data)});
   }
   return proposal;
+}
+
+/// Twice as many ranks of an axis as before, four times and so on, up to `most` of them.
+std::vector<Proposal> splits(const Start& from, const char* axis, int64_t size, int64_t most) {
+  std::vector<Proposal> all;
+  const int64_t data = from.plan.data_parallel_size();
+  for (int64_t times = 2; data % times == 0 && times * size <= most; times *= 2) {
+    all.push_back(split_further(from, axis, size, times));
+  }
+  return all;
 }
 
 /// Experts that follow the tensor ranks may not divide among the ranks that are left: whole ones
@@ -149,35 +158,46 @@ bool lacks_sequence_parallelism(const Plan& plan) {
 }
 
 Steps more_tensor_ranks(const Start& from) {
-  const int64_t tensor = from.plan.parallelism.tensor;
-  if (2 * tensor > from.plan.cluster.gpus_per_node) return {};
-  std::optional<Proposal> proposal = split_further(from, "tensor", tensor);
-  if (!proposal) return {};
-  if (lacks_sequence_parallelism(from.plan)) {
-    proposal->text += " and sequence parallelism";
-    proposal->edits.push_back({paths::kSequenceParallel, true});
+  Steps steps;
+  const int64_t most = from.plan.cluster.gpus_per_node;
+  for (Proposal& proposal : splits(from, "tensor", from.plan.parallelism.tensor, most)) {
+    if (lacks_sequence_parallelism(from.plan)) {
+      proposal.text += " and sequence parallelism";
+      proposal.edits.push_back({paths::kSequenceParallel, true});
+    }
+    steps.push_back(with_whole_experts_at_last(from, proposal));
   }
-  return {with_whole_experts_at_last(from, *proposal)};
+  return steps;
 }
 
 Steps more_expert_ranks(const Start& from) {
-  if (!from.plan.model.has_experts()) return {};
-  const int64_t expert = 2 * from.plan.parallelism.expert;
-  return {with_whole_experts_at_last(
-      from, {fmt::format("expert {}", expert), {{"parallelism.expert", expert}}})};
+  Steps steps;
+  const int64_t now = from.plan.parallelism.expert;
+  for (int64_t expert = 2 * now; expert <= from.plan.model.num_experts; expert *= 2) {
+    steps.push_back(with_whole_experts_at_last(
+        from, {fmt::format("expert {}", expert), {{"parallelism.expert", expert}}}));
+  }
+  return steps;
 }
 
 Steps more_context_ranks(const Start& from) {
-  const auto proposal = split_further(from, "context", from.plan.parallelism.context);
-  return proposal ? Steps{{*proposal}} : Steps{};
+  Steps steps;
+  const int64_t most = from.plan.world_size();
+  for (const Proposal& proposal : splits(from, "context", from.plan.parallelism.context, most)) {
+    steps.push_back({proposal});
+  }
+  return steps;
 }
 
 Steps more_stages(const Start& from) {
-  auto proposal = split_further(from, "pipeline", from.plan.parallelism.pipeline);
-  if (!proposal) return {};
-  if (from.spec.says(paths::kLayersPerStage))
-    proposal->edits.push_back({paths::kLayersPerStage, Json::array()});
-  return {{*proposal}};
+  Steps steps;
+  const int64_t most = from.plan.model.num_layers;
+  for (Proposal& proposal : splits(from, "pipeline", from.plan.parallelism.pipeline, most)) {
+    if (from.spec.says(paths::kLayersPerStage))
+      proposal.edits.push_back({paths::kLayersPerStage, Json::array()});
+    steps.push_back({proposal});
+  }
+  return steps;
 }
 
 Steps larger_micro_batch(const Start& from) {

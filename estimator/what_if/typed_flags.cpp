@@ -74,15 +74,15 @@ std::string flags_to_type(const PlanEdits& edits) {
   return fmt::format("{}", fmt::join(flags, " "));
 }
 
-std::string search_to_type(const PlanSpec& spec, const Plan& plan, int64_t max_gpus) {
+std::string search_to_type(const PlanSpec& spec, const Plan& plan, const SearchedGpus& gpus) {
   if (!obstacle_to_composition(plan).empty()) return "";
   if (plan.model_preset.empty()) return "";
   PlanEdits edits = merged({{paths::kPreset, plan.model_preset}}, said_beside_layouts(spec));
   // A search compares the time of one batch; without one, each GPU may have a sample.
   const bool says_batch = spec.says(paths::kGlobalBatch);
   edits.push_back(
-      {paths::kGlobalBatch, says_batch ? spec.said(paths::kGlobalBatch) : Json(max_gpus)});
-  return fmt::format("onerank search {} --max-gpus {}", flags_to_type(edits), max_gpus);
+      {paths::kGlobalBatch, says_batch ? spec.said(paths::kGlobalBatch) : Json(gpus.number)});
+  return fmt::format("onerank search {} {} {}", flags_to_type(edits), gpus.flag, gpus.number);
 }
 
 }  // namespace estimator

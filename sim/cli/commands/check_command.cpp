@@ -32,7 +32,7 @@ estimator::Verdict verdict_of(const ClusterJob& job, const Environment& environm
   const auto of_a_program = job.program_profiles({});
   if (!of_a_program.empty()) return estimator::estimate_program(of_a_program).verdict;
   const ClusterResult result = job.run(environment);
-  write_to_standard_error(input_lines(result.input) + result.lacking_gpus());
+  write_to_standard_error(input_lines(result.input) + result.search_instead());
   return result.estimate.verdict;
 }
 

@@ -10,6 +10,7 @@
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/hardware/hardware.h"
+#include "estimator/what_if/least_bytes.h"
 #include "estimator/what_if/plan_changes.h"
 #include "estimator/what_if/typed_flags.h"
 #include "sim/cli/process/exec_process.h"
@@ -97,10 +98,20 @@ std::string ClusterResult::lacking_gpus() const {
   if (!estimate.lacks_gpus(world_size)) return "";
   int64_t most = input.plan.cluster.gpus_per_node;  // a search doubles machines
   while (most < estimate.whole_state->fewest_gpus) most *= 2;
-  return lacking_gpus_text(estimate,
-                           world_size,
-                           estimator::can_offload_optimizer(input.spec),
-                           estimator::search_to_type(input.spec, input.plan, 2 * most));
+  return lacking_gpus_text(
+      estimate,
+      world_size,
+      estimator::can_offload_optimizer(input.spec),
+      estimator::search_to_type(input.spec, input.plan, {"--max-gpus", 2 * most}));
+}
+
+std::string ClusterResult::search_instead() const {
+  const int64_t world_size = input.plan.world_size();
+  if (estimate.lacks_gpus(world_size)) return lacking_gpus();
+  if (!estimator::state_alone_is_too_large(input.plan)) return "";
+  return lacking_ranks_text(
+      estimator::least_bytes(input.plan),
+      estimator::search_to_type(input.spec, input.plan, {"--gpus", world_size}));
 }
 
 void refuse_flag_of_plans(const std::string& flag) {

@@ -26,6 +26,8 @@ struct ClusterResult {
   const estimator::Calibration* rates() const { return calibration ? &*calibration : nullptr; }
   /// Why no layout of the plan's GPUs fits, and what to type; "" where that is not why.
   std::string lacking_gpus() const;
+  /// The same, or what to type where only this layout cannot hold the model's state.
+  std::string search_instead() const;
   estimator::StepTimeline timeline() const {
     return estimator::cluster_timeline(input.plan, profiles, rates());
   }

@@ -300,7 +300,7 @@ std::string report_of(const EstimateOptions& options,
   std::string report = estimate_text(result.estimate, style);
   if (style.format == TableFormat::kCsv) return report;
   const std::string verdict =
-      verdict_lines(result.estimate.verdict, options) + result.lacking_gpus();
+      verdict_lines(result.estimate.verdict, options) + result.search_instead();
   const std::string plan = plan_text(result.input);
   if (style.format == TableFormat::kMarkdown) {
     return fmt::format("## {}\n```\n{}```\n\n{}", verdict, plan, report);

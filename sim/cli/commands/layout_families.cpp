@@ -40,7 +40,7 @@ LayoutFamilies families_of(std::vector<Layouts>& worlds, Search& search) {
   LayoutFamilies families;
   for (Layouts& world : worlds) {
     for (Layout& layout : world.allowed) {
-      if (estimator::least_bytes(layout.plan) > gpu_of(layout.plan.cluster).memory_bytes) {
+      if (estimator::state_alone_is_too_large(layout.plan)) {
         ++search.layouts_too_large;
       } else {
         families[estimator::quick_pieces_key(layout)].layouts.push_back(&layout);

@@ -40,6 +40,15 @@ std::string lacking_gpus_text(const ClusterEstimate& estimate,
   return search.empty() ? text : text + "A layout is found by\n    " + search + "\n";
 }
 
+std::string lacking_ranks_text(int64_t state_bytes, const std::string& search) {
+  if (search.empty()) return "";
+  return fmt::format(
+      "In this layout the weights, gradients and optimizer state of a rank need {} or more. The "
+      "fastest layouts of these GPUs are found by\n    {}\n",
+      format_gib(state_bytes),
+      search);
+}
+
 std::string health_text(const estimator::Verdict& verdict, const estimator::MemoryHealth& health) {
   if (verdict.outcome == estimator::Fit::kDoesNotFit) return "";
   const double target = 100 * health.target_share;

@@ -19,6 +19,10 @@ std::string lacking_gpus_text(const estimator::ClusterEstimate& estimate,
                               bool can_offload,
                               const std::string& search);
 
+/// Where the state of each rank is larger than its GPU: what to do; "" without a command that
+/// searches.
+std::string lacking_ranks_text(int64_t state_bytes, const std::string& search);
+
 /// "health: 73.6 % of the GPU's memory at the peak, within the target of 90 % (balanced)"; "" for a
 /// plan that does not fit, whose verdict says how much is missing.
 std::string health_text(const estimator::Verdict& verdict, const estimator::MemoryHealth& health);

@@ -1,9 +1,12 @@
 // The largest micro-batch and the advice, over ranks whose memory is a formula.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/what_if/advice.h"
+#include "estimator/what_if/least_bytes.h"
 #include "estimator/what_if/max_micro_batch.h"
 #include "estimator/what_if/max_sequence.h"
 #include "estimator/what_if/typed_flags.h"
@@ -254,6 +257,22 @@ TEST(Advice, CombinesChangesWhereNoSingleOneIsEnough) {
   EXPECT_EQ(advice[0].text.find("full recompute and ZeRO stage 1: fits"), 0u) << advice[0].text;
 }
 
+// 8 layers of 3.2 billion parameters need 464 GB, 116 GB on 4 tensor ranks and 58 GB on 8.
+TEST(Advice, DividesAModelUntilItsStateFits) {
+  FakeRanks ranks([](const Plan& plan, int64_t) { return least_bytes(plan) + kGiB; });
+  const PlanSpec spec = spec_with(
+      {{"model", {{"hidden_size", 16384}}}, {"parallelism", {{"overlap_grad_reduce", true}}}});
+  const std::vector<Advice> advice = advice_for(spec, ranks);
+  const auto tensor = std::find_if(advice.begin(), advice.end(), [](const Advice& one) {
+    return one.text.find("tensor ") == 0;
+  });
+  ASSERT_NE(tensor, advice.end());
+  EXPECT_EQ(tensor->text.find("tensor 8 (data 1): fits"), 0u) << tensor->text;
+  for (const Advice& one : advice) {
+    EXPECT_EQ(one.text.find("full recompute"), std::string::npos) << one.text;  // of no use alone
+  }
+}
+
 /// The change that saves most is not among the fastest pair that fits.
 TEST(Advice, TakesTheFastestPairsThatShouldFit) {
   FakeRanks ranks(
@@ -314,10 +333,10 @@ TEST(SearchToType, TakesOverWhatWasSaid) {
       .tree = Json::parse(R"({"model": "llama3-70b", "cluster": {"gpu": "h100", "nodes": 1},
                               "training": {"sequence_length": 4096}})"),
       .context = {}};
-  EXPECT_EQ(search_to_type(spec, resolve_plan(spec), 32),
+  EXPECT_EQ(search_to_type(spec, resolve_plan(spec), {"--max-gpus", 32}),
             "onerank search --model llama3-70b --gpu h100 --seq 4096 --gbs 32 --max-gpus 32");
   const PlanSpec experts = spec.with({{"model", "deepseek-v3"}});  // dense layers before the others
-  EXPECT_EQ(search_to_type(experts, resolve_plan(experts), 32),
+  EXPECT_EQ(search_to_type(experts, resolve_plan(experts), {"--max-gpus", 32}),
             "onerank search --model deepseek-v3 --gpu h100 --seq 4096 --gbs 32 --max-gpus 32");
 }
 
@@ -330,14 +349,14 @@ TEST(SearchToType, SearchesTheSameModelOnTheSameMachines) {
                                            "recompute": "full"},
                               "memory": {"headroom_bytes": 2147483648}})"),
                       .context = {}};
-  EXPECT_EQ(search_to_type(spec, resolve_plan(spec), 32),
+  EXPECT_EQ(search_to_type(spec, resolve_plan(spec), {"--max-gpus", 32}),
             "onerank search --model mistral-7b --num-layers 64 --gpu a10 --gpus-per-node 4 "
             "--inter-link tcp-100g --seq 2048 --headroom 2147483648 --gbs 32 --max-gpus 32");
 }
 
 TEST(SearchToType, IsEmptyForAModelWithoutAName) {
   const PlanSpec spec = spec_with();
-  EXPECT_EQ(search_to_type(spec, resolve_plan(spec), 32), "");
+  EXPECT_EQ(search_to_type(spec, resolve_plan(spec), {"--max-gpus", 32}), "");
 }
 
 TEST(Advice, SaysHowMuchIsMissingWhereNothingFits) {

@@ -37,6 +37,19 @@ TEST(LeastBytes, ShareWhatZeroDivides) {
   EXPECT_EQ(least_bytes(plan_with(sharded)), 8 * 49'984 / 8 * 16);
 }
 
+TEST(LeastBytes, AreTooManyOnlyWhereTheGpuHasLess) {
+  const Json wide = {{"model", {{"hidden_size", 16384}}}};  // layers of 3.2 billion parameters
+  Json split = wide;
+  split["parallelism"] = {{"tensor", 8}};
+  EXPECT_TRUE(state_alone_is_too_large(plan_with(wide)));
+  EXPECT_FALSE(state_alone_is_too_large(plan_with(split)));
+  Json mixed = wide;  // experts in every second layer
+  mixed["model"].update({{"num_experts", 2},
+                         {"moe_layer_freq", {0, 1, 0, 1, 0, 1, 0, 1}},
+                         {"add_bias_linear", false}});
+  EXPECT_FALSE(state_alone_is_too_large(plan_with(mixed)));
+}
+
 // A plan of Muon, or of an offloaded optimizer, may need less than one of AdamW on the GPU: Muon
 // has one moment for matrices, and the host has the offloaded state.
 TEST(LeastBytes, CountOnlyTheStateThatIsSurelyOnTheGpu) {

@@ -64,6 +64,13 @@ TEST(PlanChanges, AreWhatTheirTextSays) {
   EXPECT_EQ(plan_of(spec, "pipeline 2 (data 4)").parallelism.pipeline, 2);
 }
 
+TEST(PlanChanges, DivideTheModelAsFarAsThereAreRanks) {
+  const PlanSpec spec = changed_spec(kTwoSamples);
+  EXPECT_EQ(plan_of(spec, "tensor 8 (data 1)").parallelism.tensor, 8);
+  EXPECT_EQ(plan_of(spec, "pipeline 4 (data 2)").parallelism.pipeline, 4);
+  EXPECT_FALSE(offers(spec, "tensor 16 (data 0)"));
+}
+
 TEST(PlanChanges, AreWhatTheirEditsMean) {
   const PlanSpec spec = changed_spec(kTwoSamples);
   const std::vector<PlanChange> changes = changes_of(spec);
@@ -211,6 +218,8 @@ TEST(PlanChanges, DivideExpertsFurtherWhereThereAreRanksForIt) {
   const Json experts = {{"num_experts", 8}, {"add_bias_linear", false}};
   const PlanSpec spec = changed_spec({{"model", experts}});
   EXPECT_EQ(plan_of(spec, "expert 2").parallelism.expert, 2);
+  EXPECT_EQ(plan_of(spec, "expert 8").parallelism.expert, 8);
+  EXPECT_FALSE(offers(spec, "expert 16"));
   EXPECT_FALSE(
       offers(changed_spec({{"model", experts}, {"parallelism", {{"expert", 8}}}}), "expert 16"));
   EXPECT_FALSE(offers(changed_spec(), "expert 2"));

@@ -41,6 +41,15 @@ TEST_F(ClusterCommands, APlanThatDoesNotFitExitsWithOneAndSaysByHowMuchAndWhere)
   EXPECT_EQ(run(small_plan({"estimate"}, {"--exit-zero"})).exit_code, 0);
 }
 
+TEST_F(ClusterCommands, ALayoutThatCannotHoldTheStateNamesTheSearchOfOthers) {
+  environment_["FAKE_PEAK_BYTES"] = kTooMuch;
+  const ProgramResult check =
+      run({"check", "--model", "llama3-70b", "--gpu", "h100", "--gpus", "64", "--device", "cuda"});
+  EXPECT_EQ(check.exit_code, 1) << check.error;
+  EXPECT_THAT(check.error,
+              HasSubstr("onerank search --model llama3-70b --gpu h100 --gbs 64 --gpus 64"));
+}
+
 // With a context of 0.61 GiB it needs 79.11 of 79.19 GiB, and at most 79.67.
 TEST_F(ClusterCommands, APlanThatIsTooCloseToCallDoesNotPassUnlessAskedTo) {
   environment_["FAKE_PEAK_BYTES"] = "84288733184";
