@@ -1,6 +1,7 @@
 #include "estimator/what_if/advice.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,16 +22,24 @@ constexpr std::size_t kMostPairsRun = 8, kMostPairsTold = 4;
 /// What was said, and the changes that are made to it already.
 struct Base {
   const PlanSpec* said;
-  std::string made;  ///< "full recompute"; "" without changes
+  std::vector<PlanChange> changes;  ///< the last of each kind
   PlanEdits edits;
-  bool is_basic = false;  ///< one of the changes is
 
   PlanSpec spec() const { return said->with(edits); }
+  bool is_basic() const {
+    return std::any_of(changes.begin(), changes.end(), [](const auto& c) { return c.is_basic; });
+  }
+  /// "full recompute and ZeRO stage 1"; "" without changes.
+  std::string made() const {
+    std::vector<std::string> texts;
+    for (const PlanChange& change : changes) texts.push_back(change.text);
+    return fmt::format("{}", fmt::join(texts, " and "));
+  }
   Base with(const PlanChange& change) const {
-    return {said,
-            made.empty() ? change.text : made + " and " + change.text,
-            merged(edits, change.edits),
-            is_basic || change.is_basic};
+    Base base{said, changes, merged(edits, change.edits)};
+    std::erase_if(base.changes, [&](const PlanChange& c) { return c.kind == change.kind; });
+    base.changes.push_back(change);
+    return base;
   }
 };
 
@@ -38,6 +47,7 @@ struct TriedChange {
   Base base;  ///< with the change
   FitAnswer answer;
   std::size_t kind = 0;  ///< of the change
+  bool was_run = true;   ///< else its peak is what arithmetic says of the state
 
   double iteration_seconds() const { return answer.estimate->time.iteration_seconds; }
 };
@@ -51,6 +61,10 @@ bool is_faster(const TriedChange& a, const TriedChange& b) {
 
 bool needs_less(const TriedChange& a, const TriedChange& b) {
   return a.answer.peak_bytes < b.answer.peak_bytes;
+}
+
+bool was_run_and_is_faster(const TriedChange& a, const TriedChange& b) {
+  return a.was_run && (!b.was_run || is_faster(a, b));
 }
 
 std::vector<TriedChange> fitting_of(const std::vector<TriedChange>& tried) {
@@ -87,24 +101,9 @@ std::string outcome_text(const FitAnswer& answer, int64_t capacity_bytes) {
   throw std::logic_error("unknown verdict");
 }
 
-/// Without the first steps after which the state alone is still too large, but for the last one,
-/// which tells how much the change saves.
+/// Without the steps after which the state alone is still too large.
 void leave_out_hopeless(ChangeLadder& ladder) {
-  const auto hopeful = std::find_if(ladder.begin(), std::prev(ladder.end()), [](const auto& step) {
-    return !state_alone_is_too_large(step.plan);
-  });
-  ladder.erase(ladder.begin(), hopeful);
-}
-
-/// The changes to begin with: where the state alone is too large, those that make it smaller.
-std::vector<ChangeLadder> hopeful_changes(const PlanSpec& spec) {
-  std::vector<ChangeLadder> ladders = memory_saving_changes(spec);
-  const Plan plan = resolve_plan(spec);
-  if (!state_alone_is_too_large(plan)) return ladders;
-  std::erase_if(ladders, [least = least_bytes(plan)](const ChangeLadder& ladder) {
-    return least_bytes(ladder.back().plan) >= least;
-  });
-  return ladders;
+  std::erase_if(ladder, [](const PlanChange& step) { return state_alone_is_too_large(step.plan); });
 }
 
 class Adviser {
@@ -113,8 +112,8 @@ class Adviser {
       : before_(before), runner_(runner), likely_stage_(worst_stage(before)) {}
 
   std::vector<Advice> make_it_fit(const PlanSpec& spec) const {
-    const Base as_said{&spec, "", {}};
-    std::vector<TriedChange> single = try_all(as_said, hopeful_changes(spec));
+    const Base as_said{&spec, {}, {}};
+    std::vector<TriedChange> single = try_all(as_said, memory_saving_changes(spec));
     std::vector<TriedChange> fitting = fitting_of(single);
     if (fitting.empty()) {
       complete(single);
@@ -123,13 +122,12 @@ class Adviser {
     std::vector<TriedChange> tried = single;
     for (int made = 1; made < kMostChangesAtOnce && fitting.empty() && !tried.empty(); ++made) {
       complete(tried);
-      const Base base = std::min_element(tried.begin(), tried.end(), needs_less)->base;
-      tried = try_all(base, memory_saving_changes(base.spec()));
+      tried = try_more(tried);
       fitting = fitting_of(tried);
     }
     add_cheaper(as_said, fitting);
     if (!fitting.empty()) return listed(std::move(fitting), is_faster);
-    std::erase_if(single, [&](const TriedChange& t) { return saved_bytes(t) <= 0; });
+    std::erase_if(single, [&](const TriedChange& t) { return !t.was_run || saved_bytes(t) <= 0; });
     return listed(std::move(single), needs_less);
   }
 
@@ -137,7 +135,7 @@ class Adviser {
   std::vector<Advice> make_it_better(const PlanSpec& spec) const {
     std::vector<ChangeLadder> ladders = time_saving_changes(spec);
     for (ChangeLadder& ladder : memory_saving_changes(spec)) ladders.push_back(std::move(ladder));
-    std::vector<TriedChange> fitting = fitting_of(try_all({&spec, "", {}}, ladders));
+    std::vector<TriedChange> fitting = fitting_of(try_all({&spec, {}, {}}, ladders));
     std::erase_if(fitting, [&](const TriedChange& t) {
       return saved_bytes(t) <= 0 && t.iteration_seconds() >= before_.time.iteration_seconds;
     });
@@ -152,13 +150,24 @@ class Adviser {
   FitAnswer probe(const Plan& plan) const { return probe_fit(plan, likely_stage_, runner_); }
 
   TriedChange try_ladder(const Base& base, ChangeLadder ladder) const {
+    const PlanChange last = ladder.back();
     leave_out_hopeless(ladder);
+    if (ladder.empty()) return without_run(base, last);
     FirstThatFits found = first_that_fits(ladder.size(), [&](std::size_t step) {
-      if (runner_.announce) runner_.announce(base.with(ladder[step]).made);
+      if (runner_.announce) runner_.announce(base.with(ladder[step]).made());
       return probe(ladder[step].plan);
     });
     const PlanChange& change = ladder[found.step];
     return {base.with(change), std::move(found.answer), change.kind};
+  }
+
+  /// Of a change after which the state alone is still too large.
+  TriedChange without_run(const Base& base, const PlanChange& change) const {
+    const int64_t saved = least_bytes(resolve_plan(*base.said)) - least_bytes(change.plan);
+    const FitAnswer answer{.fit = Fit::kDoesNotFit,
+                           .peak_bytes = before_.verdict.peak_bytes - saved,
+                           .estimate = std::nullopt};
+    return {base.with(change), answer, change.kind, false};
   }
 
   std::vector<TriedChange> try_all(const Base& base,
@@ -169,6 +178,20 @@ class Adviser {
     return tried;
   }
 
+  /// One more change to what needs least, and to what is fastest of what was run.
+  std::vector<TriedChange> try_more(const std::vector<TriedChange>& tried) const {
+    std::vector<const TriedChange*> bases{
+        &*std::min_element(tried.begin(), tried.end(), needs_less)};
+    const auto first = std::min_element(tried.begin(), tried.end(), was_run_and_is_faster);
+    if (first->was_run && &*first != bases.front()) bases.push_back(&*first);
+    std::vector<TriedChange> more;
+    for (const TriedChange* t : bases) {
+      std::vector<TriedChange> all = try_all(t->base, memory_saving_changes(t->base.spec()));
+      std::move(all.begin(), all.end(), std::back_inserter(more));
+    }
+    return more;
+  }
+
   /// The pairs with which the plan would fit if each change saved what it saves alone, the fastest
   /// first.
   std::vector<Pair> promising_pairs(const std::vector<TriedChange>& single) const {
@@ -176,6 +199,7 @@ class Adviser {
     std::vector<Pair> pairs;
     for (auto later = single.begin(); later != single.end(); ++later) {
       for (auto earlier = single.begin(); earlier != later; ++earlier) {
+        if (!earlier->was_run || !later->was_run) continue;
         if (saved_bytes(*earlier) + saved_bytes(*later) < to_save) continue;
         pairs.push_back(
             {&*earlier, &*later, earlier->iteration_seconds() + later->iteration_seconds()});
@@ -204,8 +228,8 @@ class Adviser {
   /// Runs all ranks of what was tried, so that its peaks compare.
   void complete(std::vector<TriedChange>& tried) const {
     for (TriedChange& t : tried) {
-      if (t.answer.estimate) continue;
-      if (runner_.announce) runner_.announce(t.base.made);
+      if (!t.was_run || t.answer.estimate) continue;
+      if (runner_.announce) runner_.announce(t.base.made());
       complete_fit(resolve_plan(t.base.spec()), runner_, t.answer);
     }
   }
@@ -232,7 +256,7 @@ class Adviser {
     std::stable_sort(tried.begin(), tried.end(), [&](const TriedChange& a, const TriedChange& b) {
       const Priority of_a = priority_of(a), of_b = priority_of(b);
       if (of_a != of_b) return of_a < of_b;
-      if (a.base.is_basic != b.base.is_basic) return a.base.is_basic;
+      if (a.base.is_basic() != b.base.is_basic()) return a.base.is_basic();
       return comes_first(a, b);
     });
     std::vector<Advice> advice;
@@ -267,7 +291,7 @@ class Adviser {
     Advice advice;
     advice.priority = priority_of(tried);
     advice.edits = tried.base.edits;
-    advice.text = tried.base.made + ": " + outcome_text(answer, before_.verdict.capacity_bytes);
+    advice.text = tried.base.made() + ": " + outcome_text(answer, before_.verdict.capacity_bytes);
     advice.flags = flags_to_type(tried.base.edits);
     advice.gain_bytes = saved_bytes(tried);
     if (answer.estimate)

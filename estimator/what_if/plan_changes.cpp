@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <span>
 
@@ -297,12 +298,20 @@ std::optional<PlanChange> change_of(const Start& from, const Proposal& proposal)
   return change;
 }
 
+/// The place of a kind among those that save memory, or behind all of these.
+std::size_t number_of(Kind kind) {
+  return static_cast<std::size_t>(
+      std::distance(std::begin(kMemorySaving),
+                    std::find(std::begin(kMemorySaving), std::end(kMemorySaving), kind)));
+}
+
 ChangeLadder ladder_of(const Start& from, Kind kind) {
   ChangeLadder ladder;
   for (const Ways& step : kind(from)) {
     for (const Proposal& proposal : step) {
       std::optional<PlanChange> change = change_of(from, proposal);
       if (!change) continue;
+      change->kind = number_of(kind);
       change->is_basic = std::find(std::begin(kBasic), std::end(kBasic), kind) != std::end(kBasic);
       ladder.push_back(std::move(*change));
       break;
@@ -312,9 +321,8 @@ ChangeLadder ladder_of(const Start& from, Kind kind) {
 }
 
 void add_ladders(const Start& from, std::span<const Kind> kinds, std::vector<ChangeLadder>& all) {
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    ChangeLadder ladder = ladder_of(from, kinds[kind]);
-    for (PlanChange& change : ladder) change.kind = kind;
+  for (const Kind kind : kinds) {
+    ChangeLadder ladder = ladder_of(from, kind);
     if (!ladder.empty()) all.push_back(std::move(ladder));
   }
 }

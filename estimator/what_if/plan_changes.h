@@ -14,7 +14,7 @@ struct PlanChange {
   std::string text;  ///< "full recompute"
   PlanEdits edits;   ///< the keys that it changes in what the user gave
   Plan plan;  ///< the changed plan; of the same world, global batch and framework that was said
-  std::size_t kind = 0;   ///< its row in the table; the same for all steps of a ladder
+  std::size_t kind = 0;   ///< what is changed: the same for all steps of a ladder
   bool is_basic = false;  ///< to be made before all others: flash attention, 16 bits
 };
 
