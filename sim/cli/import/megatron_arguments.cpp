@@ -144,6 +144,13 @@ TrainingCommand training_of_variables(const ShellScript& script, const ArgumentL
   return of_variables;
 }
 
+/// A log has the same words.
+bool is_printed(const TrainingCommand& training) {
+  constexpr std::string_view kPrinters[] = {"echo", "printf"};
+  return !training.launcher.empty() &&
+         estimator::contains(kPrinters, training.launcher.front().text);
+}
+
 /// The command with the most arguments of Megatron-LM, or the arguments in variables. `others` are
 /// the lines of further commands.
 std::optional<TrainingCommand> find_training(const ShellScript& script,
@@ -152,7 +159,8 @@ std::optional<TrainingCommand> find_training(const ShellScript& script,
   TrainingCommand best;
   int most = 0;
   for (TrainingCommand& training : training_commands(script, lines)) {
-    const int known = starts_with_accelerate(training.launcher) ? 0 : count_known(training.entries);
+    const bool is_other = starts_with_accelerate(training.launcher) || is_printed(training);
+    const int known = is_other ? 0 : count_known(training.entries);
     if (known >= kEnoughKeys) others.push_back(training.line);
     if (known <= most) continue;
     most = known;
@@ -308,6 +316,13 @@ void divide_with_ends(ImportedPlan& plan) {
   if (chunks > 1) set_key(plan, "parallelism.virtual_stages", chunks);
 }
 
+/// --recompute-activations wins over --recompute-granularity (validate_args() in
+/// megatron/training/arguments.py).
+void set_recompute(ImportedPlan& plan) {
+  const SourceEntry* activations = find_use(plan, "recompute-activations");
+  if (activations != nullptr) set_key(plan, "training.recompute", "selective");
+}
+
 }  // namespace
 
 void finish_megatron_plan(ImportedPlan& plan) {
@@ -319,6 +334,7 @@ void finish_megatron_plan(ImportedPlan& plan) {
   const bool has_fused_loss = find_use(plan, "cross-entropy-loss-fusion") != nullptr;
   if (!has_fused_loss && tree.contains("training")) tree["training"].erase("cross_entropy_fusion");
   plan.tree = tree;
+  set_recompute(plan);
   set_vocabulary(plan);
   set_scheduled_batch(plan);
   divide_with_ends(plan);

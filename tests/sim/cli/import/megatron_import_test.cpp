@@ -155,6 +155,21 @@ TEST_F(MegatronImport, RefusesAValueOfASwitch) {
   EXPECT_THROW(of("--bf16 2"), estimator::UserError);
 }
 
+TEST_F(MegatronImport, TakesWhatIsPrintedForNoTraining) {
+  const std::string one = std::string("pretrain_gpt.py ") + kShape;
+  const ImportedPlan plan =
+      imported("echo torchrun " + one + "--seed 1 >> log\n" + one + "--seed 2\n");
+  EXPECT_EQ(said_key(plan, "training.seed"), 2);
+  EXPECT_THAT(plan.notes, testing::Not(testing::Contains(testing::HasSubstr("more training"))));
+}
+
+TEST_F(MegatronImport, LetsRecomputedActivationsWin) {
+  const std::string shape = std::string("pretrain_gpt.py ") + kShape;
+  EXPECT_EQ(said_key(imported(shape + "--recompute-activations --recompute-granularity full\n"),
+                     "training.recompute"),
+            "selective");
+}
+
 TEST_F(MegatronImport, NamesTheTrainingsThatItDoesNotRead) {
   const std::string one = std::string("pretrain_gpt.py ") + kShape;
   const ImportedPlan two = imported(one + "--seed 1\n" + one + "--seed 2 --bf16\n");
