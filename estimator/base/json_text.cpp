@@ -11,52 +11,25 @@
 namespace estimator {
 namespace {
 
-/// Remembers a key that stands twice in one object (the last one would win in silence), and refuses
-/// structure that no document of ours has: nesting that would overflow the stack of whoever walks
-/// it, and objects of so many keys that looking each up would take for ever.
-class StructureCheck {
+/// Reads a text and keeps nothing of it, to learn where and why it is no JSON. It remembers a key
+/// that stands twice in one object (the last one would win in silence), and refuses structure that
+/// no document of ours has: nesting that would overflow the stack of whoever walks it, and objects
+/// of so many keys that looking each up would take for ever.
+///
+/// A callback of Json::parse() would see the same, but is quadratic in the length of an array.
+class TextCheck : public nlohmann::json_sax<Json> {
  public:
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    constexpr int kDeepest = 64;
-    if (depth > kDeepest) {
-      throw TooMuch{"is nested too deeply",
-                    fmt::format("more than {} brackets are open", kDeepest)};
-    }
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys_.pop_back();
-    if (event == Json::parse_event_t::key) add_key(parsed.get<std::string>());
-    return true;
+  explicit TextCheck(std::string_view text) : text_(text) {
+    is_valid_ = Json::sax_parse(text.begin(),
+                                text.end(),
+                                this,
+                                nlohmann::detail::input_format_t::json,
+                                /*strict=*/true,
+                                /*ignore_comments=*/true);
   }
+
+  bool is_valid() const { return is_valid_; }
   const std::string& duplicate() const { return duplicate_; }
-
-  struct TooMuch {
-    std::string what, where;
-  };
-
- private:
-  void add_key(std::string key) {
-    if (keys_.back().size() >= kMostKeys) {
-      throw TooMuch{"has too many keys", fmt::format("one object has more than {}", kMostKeys)};
-    }
-    const auto [added, is_new] = keys_.back().insert(std::move(key));
-    if (!is_new) duplicate_ = *added;
-  }
-
-  std::vector<std::set<std::string>> keys_;
-  std::string duplicate_;
-};
-
-/// Parses once more, to learn where and why a text is no JSON.
-class Failure : public nlohmann::json_sax<Json> {
- public:
-  explicit Failure(std::string_view text) : text_(text) {
-    Json::sax_parse(text.begin(),
-                    text.end(),
-                    this,
-                    nlohmann::detail::input_format_t::json,
-                    /*strict=*/true,
-                    /*ignore_comments=*/true);
-  }
   /// "line 3, column 7: syntax error while parsing value - ..."
   std::string where() const {
     const std::string_view before = text_.substr(0, std::min(position_, text_.size()));
@@ -64,6 +37,10 @@ class Failure : public nlohmann::json_sax<Json> {
     const std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
     return fmt::format("line {}, column {}: {}", line, before.size() - start, why_);
   }
+
+  struct TooMuch {
+    std::string what, where;
+  };
 
   bool parse_error(std::size_t position,
                    const std::string& /*last_token*/,
@@ -85,17 +62,50 @@ class Failure : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t, const string_t&) override { return true; }
   bool string(string_t&) override { return true; }
   bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
+  bool start_object(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& key) override {
+    std::set<std::string>& keys = keys_.back();
+    if (keys.size() >= kMostKeys) {
+      throw TooMuch{"has too many keys", fmt::format("one object has more than {}", kMostKeys)};
+    }
+    const auto [added, is_new] = keys.insert(key);
+    if (!is_new) duplicate_ = *added;
+    return true;
+  }
 
  private:
+  bool open() {
+    constexpr std::size_t kDeepest = 64;
+    keys_.emplace_back();
+    if (keys_.size() <= kDeepest) return true;
+    throw TooMuch{"is nested too deeply", fmt::format("more than {} brackets are open", kDeepest)};
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
   std::string_view text_;
+  bool is_valid_ = false;
+  std::vector<std::set<std::string>> keys_;  ///< of all brackets that are open
+  std::string duplicate_;
   std::size_t position_ = 0;
   std::string why_;
 };
+
+/// Throws UserError for structure that no document has.
+TextCheck checked(std::string_view text, const std::string& origin) {
+  try {
+    return TextCheck(text);
+  } catch (const TextCheck::TooMuch& much) {
+    throw UserError({.what = fmt::format("{} {}", origin, much.what),
+                     .where = much.where,
+                     .help = "see `onerank list plans` for complete examples"});
+  }
+}
 
 /// The text with blanks for commas that stand between a value and a closing bracket.
 std::string without_trailing_commas(std::string_view text) {
@@ -132,30 +142,24 @@ std::string without_trailing_commas(std::string_view text) {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& origin) {
-  StructureCheck check;
-  try {
-    Json json = Json::parse(text.begin(),
-                            text.end(),
-                            std::ref(check),
-                            /*allow_exceptions=*/true,
-                            /*ignore_comments=*/true);
-    if (!check.duplicate().empty()) {
-      throw UserError({.what = "a key stands twice in one object",
-                       .where = fmt::format("{}: {}", origin, check.duplicate()),
-                       .help = "keep one of the two"});
-    }
-    return json;
-  } catch (const StructureCheck::TooMuch& much) {
-    throw UserError({.what = fmt::format("{} {}", origin, much.what),
-                     .where = much.where,
-                     .help = "see `onerank list plans` for complete examples"});
-  } catch (const Json::exception&) {
+  const TextCheck check = checked(text, origin);
+  if (!check.is_valid()) {
     const std::string without = without_trailing_commas(text);
     if (without != text) return parse_json(without, origin);
     throw UserError({.what = fmt::format("{} is not valid JSON", origin),
-                     .where = Failure(text).where(),
+                     .where = check.where(),
                      .help = "see `onerank list plans` for complete examples"});
   }
+  if (!check.duplicate().empty()) {
+    throw UserError({.what = "a key stands twice in one object",
+                     .where = fmt::format("{}: {}", origin, check.duplicate()),
+                     .help = "keep one of the two"});
+  }
+  return Json::parse(text.begin(),
+                     text.end(),
+                     /*cb=*/nullptr,
+                     /*allow_exceptions=*/true,
+                     /*ignore_comments=*/true);
 }
 
 std::string shown(const Json& json) {
