@@ -117,6 +117,10 @@ std::vector<double> choices_of_rows(int64_t rows,
   return choices;
 }
 
+std::string tokens_on_experts(int64_t tokens, int64_t experts) {
+  return fmt::format("{} tokens on {} experts", tokens, experts);
+}
+
 }  // namespace
 
 std::vector<int64_t> tokens_of_experts(int64_t total, int64_t experts, double fullest) {
@@ -182,7 +186,7 @@ void Assumptions::assume_check(const at::RecordFunction& function, const Virtual
   const bool is_answer = asked.is_cuda() && asked.scalar_type() == at::kBool && asked.numel() == 1;
   if (!is_answer || is_known(asked, gpu) || !runs_check()) return;
   make_known(asked, {1}, ValueOrigin::kKernel, gpu);
-  note(estimator::kAssumedCheck, fmt::format("true, {}", python_line().text), function);
+  note(estimator::kAssumedCheck, fmt::format("true, {}", python_line().text), function.name());
 }
 
 void Assumptions::assume_number(const at::RecordFunction& function,
@@ -195,7 +199,7 @@ void Assumptions::assume_number(const at::RecordFunction& function,
   for (const at::Tensor& result : results_of(function, call)) {
     if (!result.defined() || !result.is_cuda() || result.numel() != 1) continue;
     make_known(result, {number->value}, ValueOrigin::kHost, gpu);
-    note(call.name, fmt::format("{}", number->value), function);
+    note(call.name, fmt::format("{}", number->value), function.name());
   }
 }
 
@@ -204,17 +208,39 @@ void Assumptions::assume_choices(const at::RecordFunction& function,
                                  const VirtualGpu& gpu) {
   const at::Tensor places = router_choices(function, call.experts);
   if (!places.defined()) return;
-  const int64_t total = places.numel();
   const int64_t of_each = places.size(-1);
-  const int64_t rows = total / of_each;
+  const int64_t rows = places.numel() / of_each;
   last_routing = {.tokens = rows, .choices = of_each};
   if (!values_.fullest_expert || is_known(places, gpu)) return;
+  make_known(places,
+             chosen_experts(rows, of_each, call.experts, function.name()),
+             ValueOrigin::kHost,
+             gpu);
+}
+
+std::vector<double> Assumptions::chosen_experts(int64_t tokens,
+                                                int64_t choices,
+                                                int64_t experts,
+                                                const char* chooser) {
   // Not more than one of each row.
-  const double most = static_cast<double>(call.experts) / static_cast<double>(of_each);
-  const auto tokens =
-      tokens_of_experts(total, call.experts, std::min(*values_.fullest_expert, most));
-  make_known(places, choices_of_rows(rows, of_each, tokens), ValueOrigin::kHost, gpu);
-  note(kExpertTokens, fmt::format("{} tokens on {} experts", total, call.experts), function);
+  const double most = static_cast<double>(experts) / static_cast<double>(choices);
+  const int64_t total = tokens * choices;
+  note(kExpertTokens, tokens_on_experts(total, experts), chooser);
+  return choices_of_rows(
+      tokens, choices, tokens_of_experts(total, experts, std::min(*values_.fullest_expert, most)));
+}
+
+void Assumptions::experts_chosen(const Routes& routes, const VirtualGpu& gpu) {
+  last_routing = {.tokens = routes.tokens, .choices = routes.choices};
+  const auto bytes = static_cast<uint64_t>(routes.tokens * routes.experts);
+  if (!values_.fullest_expert || !gpu || bytes > gpu.largest_integer_bytes) return;
+  const auto chosen = chosen_experts(routes.tokens, routes.choices, routes.experts, routes.chooser);
+  std::vector<char> marks(bytes);
+  for (size_t choice = 0; choice < chosen.size(); ++choice) {
+    const size_t token = choice / static_cast<size_t>(routes.choices);
+    marks[token * static_cast<size_t>(routes.experts) + static_cast<size_t>(chosen[choice])] = 1;
+  }
+  gpu.send(reinterpret_cast<void*>(routes.map), bytes, marks.data());
 }
 
 void Assumptions::assume_counts(const at::RecordFunction& function,
@@ -227,14 +253,12 @@ void Assumptions::assume_counts(const at::RecordFunction& function,
   if (is_known(results[0], gpu)) return;  // the host has counted
   const auto tokens = tokens_of_experts(*total, results[0].numel(), *values_.fullest_expert);
   make_known(results[0], {tokens.begin(), tokens.end()}, ValueOrigin::kHost, gpu);
-  note(kExpertTokens, fmt::format("{} tokens on {} experts", *total, results[0].numel()), function);
+  note(kExpertTokens, tokens_on_experts(*total, results[0].numel()), function.name());
 }
 
-void Assumptions::note(const char* name,
-                       const std::string& value,
-                       const at::RecordFunction& function) {
+void Assumptions::note(const char* name, const std::string& value, const char* chooser) {
   const std::lock_guard lock(mutex_);
-  ++noted_[{name, value, function.name()}];
+  ++noted_[{name, value, chooser}];
 }
 
 std::vector<estimator::AssumedRecord> Assumptions::records() const {

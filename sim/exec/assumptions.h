@@ -58,6 +58,17 @@ class Assumptions {
                          const Call& call,
                          const VirtualGpu& gpu);
 
+  /// A kernel of an extension, `chooser`, has marked the experts of each token: a truth value for
+  /// each token and expert, from `map` on. Marks them as the policy says, if there is one.
+  struct Routes {
+    uint64_t map = 0;
+    int64_t tokens = 0;
+    int64_t experts = 0;
+    int64_t choices = 0;  ///< of each token
+    const char* chooser = nullptr;
+  };
+  void experts_chosen(const Routes& routes, const VirtualGpu& gpu);
+
   /// What was assumed, and where.
   std::vector<estimator::AssumedRecord> records() const;
 
@@ -66,7 +77,13 @@ class Assumptions {
   void assume_number(const at::RecordFunction& function, const Call& call, const VirtualGpu& gpu);
   void assume_choices(const at::RecordFunction& function, const Call& call, const VirtualGpu& gpu);
   void assume_counts(const at::RecordFunction& function, const Call& call, const VirtualGpu& gpu);
-  void note(const char* name, const std::string& value, const at::RecordFunction& function);
+  /// The experts of `tokens` tokens with `choices` each, by token and choice; noted as those of
+  /// `chooser`. There must be a policy.
+  std::vector<double> chosen_experts(int64_t tokens,
+                                     int64_t choices,
+                                     int64_t experts,
+                                     const char* chooser);
+  void note(const char* name, const std::string& value, const char* chooser);
 
   const AssumedValues values_;
   mutable std::mutex mutex_;

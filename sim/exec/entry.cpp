@@ -183,6 +183,13 @@ void onerank_exec_tensor_holds(uint64_t address, int64_t bytes, const void* valu
   if (recorder != nullptr) recorder->tensor_holds(address, bytes, values);
 }
 
+void onerank_exec_experts_chosen(
+    uint64_t map, int64_t tokens, int64_t experts, int64_t choices, const char* chooser) {
+  if (recorder == nullptr) return;
+  recorder->experts_chosen(
+      {.map = map, .tokens = tokens, .experts = experts, .choices = choices, .chooser = chooser});
+}
+
 void onerank_exec_own_work_starts() { sim::own_work_starts(); }
 
 void onerank_exec_own_work_ends() { sim::own_work_ends(); }

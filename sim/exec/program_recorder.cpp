@@ -243,6 +243,10 @@ void ProgramRecorder::tensor_holds(uint64_t address, int64_t bytes, const void* 
   if (gpu_) gpu_.send(reinterpret_cast<void*>(address), static_cast<uint64_t>(bytes), values);
 }
 
+void ProgramRecorder::experts_chosen(const Assumptions::Routes& routes) {
+  tell_tracker([&] { assumptions_.experts_chosen(routes, gpu_); });
+}
+
 void ProgramRecorder::model_reads(uint64_t model, int64_t integers) {
   trace_.model_reads(model, integers);
 }

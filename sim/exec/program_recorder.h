@@ -85,6 +85,7 @@ class ProgramRecorder {
   bool read_known(uint64_t address, int64_t bytes, void* values) const;
   void tensor_holds(uint64_t address, int64_t bytes, const void* values);
   void kernel_updates(const char* name, std::span<const uint64_t> addresses, int64_t updated);
+  void experts_chosen(const Assumptions::Routes& routes);
   void model_reads(uint64_t model, int64_t integers);
   void evaluation_started() { trace_.evaluation_started(); }
   void evaluation_finished() { trace_.evaluation_finished(); }

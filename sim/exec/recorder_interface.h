@@ -76,6 +76,10 @@ void onerank_exec_tuned(const char* name, const char* choice, int64_t tried);
 int onerank_exec_read_known(uint64_t address, int64_t bytes, void* values);
 /// From now on memory of the device is known to hold these values.
 void onerank_exec_tensor_holds(uint64_t address, int64_t bytes, const void* values);
+/// The kernel `chooser` has marked which `choices` of `experts` experts each of `tokens` tokens
+/// takes: a truth value for each token and expert, from `map` on.
+void onerank_exec_experts_chosen(
+    uint64_t map, int64_t tokens, int64_t experts, int64_t choices, const char* chooser);
 /// What this thread does between these two is the observer's, and none of the program's.
 void onerank_exec_own_work_starts();
 void onerank_exec_own_work_ends();

@@ -4,7 +4,7 @@ Modules are told around every call of one (modules.py), memory by hooks of torch
 optimizer step (optimizers.py): where torch.compile made that, around the compiled code that holds it
 (compiled_steps.py). What the kernels of torch.compile are given is told at their launches (compiler.py),
 and the blocks of masks of flex_attention (flex_attention.py); what tuners choose, when they have
-(tuning.py). The recorder asks which lines check what was
+(tuning.py), and that routers of extensions have chosen experts (routers.py). The recorder asks which lines check what was
 computed (checks.py). The rest is what these need: the recorder's functions, tensors, parameters, modules
 as they are loaded, what the program saves (saving.py), how long it sleeps and loads data (waits.py), its end.
 """
@@ -19,6 +19,7 @@ from .modules import Modules
 from .optimizers import Optimizers
 from .parameters import Parameters
 from .recorder import Recorder
+from .routers import Routers
 from .tuning import Tuning
 from .waits import Waits
 
@@ -34,5 +35,6 @@ def start(recorder_path):
     saving.watch(recorder, arrivals)
     Compiler(recorder, arrivals, flex_attention.watched(recorder))
     Tuning(recorder, arrivals)
+    Routers(recorder, arrivals)
     Waits(recorder, arrivals)
     CompiledSteps(recorder, optimizers).watch()

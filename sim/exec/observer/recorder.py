@@ -12,6 +12,7 @@ ARGUMENTS = {
     "enter_module": (c_char_p,),
     "evaluation_ends": (),
     "evaluation_starts": (),
+    "experts_chosen": (c_uint64, c_int64, c_int64, c_int64, c_char_p),
     "host_updated": (c_int64, c_int),
     "host_waits": (c_double, c_int),
     "is_rank": (c_int64, c_int64),

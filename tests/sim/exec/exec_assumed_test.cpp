@@ -1,5 +1,7 @@
 // Values that no kernel computes and the user gives: they reach the program, and are listed.
 
+#include <fmt/format.h>
+
 #include <map>
 
 #include "tests/sim/exec/exec_program.h"
@@ -128,6 +130,33 @@ TEST_F(ExecAssumed, CountsFollowThePolicyHoweverTheyAreCounted) {
   for (const std::string& way : kCountedByKernels) {
     EXPECT_THAT(result.output, HasSubstr(way + " [16, 16, 16, 16, 16, 16, 16, 16]\n"));
   }
+}
+
+TEST_F(ExecAssumed, AFusedRouterChoosesAsThePolicySays) {
+  // 64 tokens with two of 8 experts each; in the other case the first expert gets 3 times the mean,
+  // and 80 are left for 7 others: 11 each, one more for the first 3.
+  const struct {
+    const char* policy;
+    const char* counts;
+  } kCases[] = {{"balanced", "[16, 16, 16, 16, 16, 16, 16, 16]"},
+                {"imbalance:3", "[48, 12, 12, 12, 11, 11, 11, 11]"}};
+  for (const auto& [policy, counts] : kCases) {
+    const ProgramResult result =
+        run_program("fused_router.py", {"--expert-balance", policy, "--verbose"});
+    ASSERT_EQ(result.exit_code, 3) << "it does not train: " << result.error;
+    for (const char* router : {"chosen", "for_loss"}) {
+      EXPECT_THAT(result.output, HasSubstr(fmt::format("{} {} of a token {{2}}", router, counts)));
+    }
+    EXPECT_THAT(result.output, HasSubstr("fused_score_for_moe_aux_loss_fwd"));
+  }
+}
+
+TEST_F(ExecAssumed, AFusedRouterWithoutAPolicyIsRefused) {
+  const ProgramResult result = run_program("fused_router.py", {});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.error, HasSubstr("counts that only kernels would know"));
+  EXPECT_THAT(result.error, HasSubstr("--expert-balance"));
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("chosen")));
 }
 
 TEST_F(ExecAssumed, WhatTheProgramWroteItselfIsNotRefused) {
