@@ -157,6 +157,7 @@ class ProgramRecorder {
   void forward_started();
   void find_device();
   void phase_changed();
+  void had_gone_on_until(int64_t iteration);  ///< the mutex is held
   void change_step(void (PhaseLog::*change)(const Boundary&));
   Rank rank_in(const std::vector<estimator::CommunicatorRecord>& communicators) const;
   bool took_last_step() const;  ///< of --steps; the mutex is held

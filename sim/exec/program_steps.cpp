@@ -70,8 +70,16 @@ void ProgramRecorder::step_started() {
   const Boundary here = boundary();
   const std::lock_guard lock(mutex_);
   peaks_.step_began();
+  const int64_t before = phases_.iteration();
   phases_.step_started(here);
+  if (phases_.iteration() < before) had_gone_on_until(before);
   phase_changed();
+}
+
+/// What seemed to be `iteration` belongs to the one before.
+void ProgramRecorder::had_gone_on_until(int64_t iteration) {
+  if (iteration == recorded_.choice().chosen()) recorded_.forget();
+  recorded_.choice().had_gone_on_until(iteration);
 }
 
 void ProgramRecorder::optimizer_told(uint64_t key) {
@@ -82,10 +90,7 @@ void ProgramRecorder::optimizer_told(uint64_t key) {
   phases_.optimizer_told(key);
   const int64_t now = phases_.iteration();
   if (now == before) return;
-  if (now < before) {
-    if (before == recorded_.choice().chosen()) recorded_.forget();
-    recorded_.choice().had_gone_on_until(before);
-  }
+  if (now < before) had_gone_on_until(before);
   if (now > before) {
     recorded_.choice().had_other_steps(before);
     recorded_.begin(now + 1, phase_names());  // what this one began with was not recorded

@@ -89,6 +89,21 @@ TEST_F(ExecTrace, OfSeveralOptimizersIsOne) {
   EXPECT_GE(whole.records, 4);
 }
 
+/// Megatron-LM's optimizers of dense weights and of experts gather their weights in between.
+TEST_F(ExecTrace, OfSeveralOptimizersHasWhatRunsBetweenTheirStepsOnce) {
+  for (const char* steps : {"2", "3"}) {
+    ASSERT_EQ(run_program("two_optimizers.py", {"--steps", steps}).exit_code, 0);
+    const Trace whole = trace(0);
+    EXPECT_EQ(whole.iteration, 1);
+    int64_t additions = 0;
+    for (const estimator::TraceLaunch& launch : whole.launches()) {
+      const estimator::TraceWork& work = whole.work_of(launch);
+      if (work.operator_name == "aten::add_") ++additions;
+    }
+    EXPECT_EQ(additions, 2) << "one behind the step of each, with --steps " << steps;
+  }
+}
+
 /// The generator and the discriminator have one product each for every forward, and for every
 /// gradient but that of the noise.
 TEST_F(ExecTrace, OfOptimizersThatStepInTurnHasTheTurnsOfAll) {
