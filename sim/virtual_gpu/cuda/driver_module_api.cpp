@@ -8,15 +8,26 @@
 #include "sim/virtual_gpu/cuda/module.h"
 #include "sim/virtual_gpu/cudart/cubin.h"
 #include "sim/virtual_gpu/cudart/device.h"
+#include "sim/virtual_gpu/cudart/ptx.h"
 
 using virtual_gpu::device;
 
 namespace {
 
+/// PTX is a text, which a zero ends, and begins with its version or with comments.
+bool is_ptx(std::string_view image) {
+  return image.starts_with(".version") || image.starts_with("//");
+}
+
+virtual_gpu::KernelCodes kernels_of(std::string_view image) {
+  if (!is_ptx(image)) return virtual_gpu::kernels_in(image);
+  return virtual_gpu::kernels_in_ptx(image.substr(0, image.find('\0')));
+}
+
 CUresult load(CUmodule* module, std::string_view image) {
   if (device() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   virtual_gpu::work_log().tell({.kind = ONERANK_VIRTUAL_GPU_MODULE_LOAD, .stream = -1});
-  *module = new CUmod_st{.kernels = virtual_gpu::kernels_in(image)};
+  *module = new CUmod_st{.kernels = kernels_of(image)};
   return CUDA_SUCCESS;
 }
 

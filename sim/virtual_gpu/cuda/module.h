@@ -13,7 +13,7 @@ struct CUfunc_st {
 };
 
 /// Code that was loaded at run time (a cubin of NVRTC or Triton). Looking up any name in it
-/// succeeds; `kernels` has what a cubin says about its kernels.
+/// succeeds; `kernels` has what a cubin or PTX says about its kernels.
 struct CUmod_st {
   const virtual_gpu::KernelCodes kernels;
   std::mutex mutex;

@@ -1,18 +1,23 @@
 #include <cuda.h>
 
 #include <cstring>
+#include <string>
 
-/// NVRTC compiles nothing: a program's code is a few bytes, which the driver's stub never reads.
-/// A kernel's lowered name is its name expression.
+#include "sim/virtual_gpu/nvrtc/kernel_signatures.h"
+
+/// NVRTC compiles nothing: a program's code, as PTX and as what passes for a cubin, says what the
+/// parameters of its kernels are. A kernel's lowered name is its name expression.
 
 enum nvrtcResult { NVRTC_SUCCESS = 0, NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID = 8 };
 
-struct _nvrtcProgram {};
+struct _nvrtcProgram {
+  std::string code;
+};
 using nvrtcProgram = _nvrtcProgram*;
 
 namespace {
 
-constexpr char kCode[] = "virtual";
+constexpr char kVersion[] = ".version 8.0\n";
 constexpr char kLog[] = "";
 
 }  // namespace
@@ -29,9 +34,13 @@ const char* nvrtcGetErrorString(nvrtcResult result) {
   return result == NVRTC_SUCCESS ? "NVRTC_SUCCESS" : "refused by the virtual GPU";
 }
 
-nvrtcResult nvrtcCreateProgram(
-    nvrtcProgram* program, const char*, const char*, int, const char* const*, const char* const*) {
-  *program = new _nvrtcProgram;
+nvrtcResult nvrtcCreateProgram(nvrtcProgram* program,
+                               const char* source,
+                               const char*,
+                               int,
+                               const char* const*,
+                               const char* const*) {
+  *program = new _nvrtcProgram{kVersion + virtual_gpu::ptx_of_kernels(source)};
   return NVRTC_SUCCESS;
 }
 
@@ -50,13 +59,13 @@ nvrtcResult nvrtcGetLoweredName(nvrtcProgram, const char* expression, const char
   return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcGetPTXSize(nvrtcProgram, size_t* bytes) {
-  *bytes = sizeof kCode;
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, size_t* bytes) {
+  *bytes = program->code.size() + 1;
   return NVRTC_SUCCESS;
 }
 
-nvrtcResult nvrtcGetPTX(nvrtcProgram, char* code) {
-  std::memcpy(code, kCode, sizeof kCode);
+nvrtcResult nvrtcGetPTX(nvrtcProgram program, char* code) {
+  std::memcpy(code, program->code.c_str(), program->code.size() + 1);
   return NVRTC_SUCCESS;
 }
 

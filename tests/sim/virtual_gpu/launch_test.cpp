@@ -122,6 +122,15 @@ TEST_F(Launch, OfACubinTellsEveryDeviceAddressAmongItsParameters) {
   EXPECT_THAT(told_, Optional(IsEmpty()));
 }
 
+TEST_F(Launch, OfPtxTellsTheSame) {
+  const CUfunction count = function(
+      "//\n.version 8.0\n.entry count(.param .u64 a, .param .u32 b, .param .align 8 .b8 c[24]) {}",
+      "count");
+  launch(count, {first_ + 16, 5, {{1, second_ + 4095, 0}}});
+  EXPECT_THAT(told_, Optional(ElementsAre(first_ + 16, second_ + 4095)));
+  EXPECT_THAT(numbers_, ElementsAre(5));
+}
+
 TEST_F(Launch, OfACubinInAFileTellsTheSame) {
   const std::string path = testing::TempDir() + "launch_test.cubin";
   std::ofstream(path, std::ios::binary) << cubin();
