@@ -3,12 +3,15 @@
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/PhiloxRNGEngine.h>
+#include <dlfcn.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "sim/exec/host_values.h"
+#include "sim/exec/known_tensors.h"
 
 namespace sim {
 namespace {
@@ -16,9 +19,8 @@ namespace {
 /// What each thread draws at once, and by what the generator counts (ATen/native/cuda/
 /// DistributionTemplates.h).
 constexpr uint64_t kDrawnTogether = 4;
-/// So many elements have a thread each on every GPU with 16 multiprocessors; a thread that has
-/// several takes its further numbers for them.
-constexpr int64_t kMostThreads = 16 * 2048;
+/// Of its blocks (the same).
+constexpr uint64_t kBlockThreads = 256;
 constexpr int64_t kRangeOfWideKernel = int64_t{1} << 28;
 
 struct Bounds {
@@ -40,6 +42,23 @@ std::optional<Bounds> bounds_in(c10::ArrayRef<c10::IValue> inputs) {
   return std::nullopt;
 }
 
+/// A number of cudaDeviceAttr of the device; 0 where there is no CUDA.
+uint64_t attribute(int number) {
+  using GetAttribute = int (*)(int*, int, int);
+  const auto get = reinterpret_cast<GetAttribute>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
+  int value = 0;
+  return get != nullptr && get(&value, number, 0) == 0 ? static_cast<uint64_t>(value) : 0;
+}
+
+/// Of the blocks that the device has room for at once, which are the most that PyTorch launches.
+uint64_t most_threads() {
+  constexpr int kMultiprocessors = 16, kThreadsOfMultiprocessor = 39;
+  static const uint64_t threads = attribute(kMultiprocessors) *
+                                  (attribute(kThreadsOfMultiprocessor) / kBlockThreads) *
+                                  kBlockThreads;
+  return threads;
+}
+
 at::Generator generator_of(const c10::IValue& argument, const at::Device& device) {
   return argument.isNone() ? at::globalContext().defaultGenerator(device) : argument.toGenerator();
 }
@@ -57,8 +76,7 @@ std::unique_ptr<DrawnIntegers> DrawnIntegers::prepare(const at::RecordFunction& 
   drawn->result_ = inputs[0].toTensor();
   drawn->first_ = bounds->first;
   drawn->range_ = bounds->end - bounds->first;
-  const bool is_small =
-      drawn->result_.numel() <= kMostThreads && drawn->result_.nbytes() <= gpu.largest_bytes;
+  const bool is_small = followed_part(drawn->result_, gpu) <= 1 && most_threads() > 0;
   if (!is_small || !drawn->result_.is_cuda() || !drawn->result_.is_contiguous()) return nullptr;
   at::Generator generator = generator_of(inputs.back(), drawn->result_.device());
   const std::lock_guard lock(generator.mutex());
@@ -71,9 +89,12 @@ std::unique_ptr<DrawnIntegers> DrawnIntegers::prepare(const at::RecordFunction& 
 
 void DrawnIntegers::finish(const VirtualGpu& gpu) const {
   std::vector<double> numbers(static_cast<size_t>(result_.numel()));
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    at::Philox4_32 thread(seed_, i, drawn_before_ / kDrawnTogether);
-    numbers[i] = static_cast<double>(first_ + int64_t{thread()} % range_);
+  const uint64_t threads = most_threads();
+  for (uint64_t thread = 0; thread < std::min(threads, numbers.size()); ++thread) {
+    at::Philox4_32 draw(seed_, thread, drawn_before_ / kDrawnTogether);
+    for (uint64_t i = thread; i < numbers.size(); i += threads) {
+      numbers[i] = static_cast<double>(first_ + int64_t{draw()} % range_);
+    }
   }
   make_known(result_, numbers, ValueOrigin::kKernel, gpu);
 }
