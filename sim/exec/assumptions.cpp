@@ -49,6 +49,7 @@ constexpr AssumptionRule kRules[] = {
     {"aten::topk", kChoices},
     {"aten::is_nonzero", estimator::kAssumedCheck},
     {"aten::item", estimator::kAssumedCheck},
+    {"aten::_local_scalar_dense", estimator::kAssumedCheck},  // of a DTensor's own part
 };
 
 std::vector<at::Tensor> results_of(const at::RecordFunction& function,
@@ -186,6 +187,7 @@ void Assumptions::assume_check(const at::RecordFunction& function, const Virtual
   const bool is_answer = asked.is_cuda() && asked.scalar_type() == at::kBool && asked.numel() == 1;
   if (!is_answer || is_known(asked, gpu) || !runs_check()) return;
   make_known(asked, {1}, ValueOrigin::kKernel, gpu);
+  if (!is_known(asked, gpu)) return;  // a DTensor: its own part is asked for next
   note(estimator::kAssumedCheck, fmt::format("true, {}", python_line().text), function.name());
 }
 

@@ -46,7 +46,8 @@ struct PythonLine {
 PythonLine python_line();
 
 /// Whether the line of Python that this thread is running, also one of torch, checks what was
-/// computed: an `assert`, or an `if not` that raises an exception. Reads the line's file. Takes the
+/// computed: an `assert`, an `if not` that raises an exception, or an `if` that asks whether it is
+/// finite. Reads the line's file. Takes the
 /// interpreter's lock.
 bool runs_check();
 

@@ -282,5 +282,16 @@ TEST_F(ExecAssumed, WhatTheProgramChecksIsSo) {
   EXPECT_THAT(result.output, HasSubstr("true, checks.py:14 in <module>  aten::item"));
 }
 
+TEST_F(ExecAssumed, WhatAStepIsSkippedWithoutIsFinite) {
+  const ProgramResult result =
+      run_program("skips_infinite.py", {"--world-size", "4", "--verbose"}, {"asks"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("skipped")));
+  EXPECT_THAT(result.output, HasSubstr("finite\nfinite\n"));
+  EXPECT_THAT(result.output, HasSubstr("asked two things")) << "what else is asked is not known";
+  EXPECT_THAT(result.output, HasSubstr("true, skips_infinite.py:17 in <module>  aten::_local_scalar_dense"));
+  EXPECT_EQ(profile(0).program->optimizer_steps, 2);
+}
+
 }  // namespace
 }  // namespace sim
