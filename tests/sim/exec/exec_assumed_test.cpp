@@ -289,7 +289,8 @@ TEST_F(ExecAssumed, WhatAStepIsSkippedWithoutIsFinite) {
   EXPECT_THAT(result.output, testing::Not(HasSubstr("skipped")));
   EXPECT_THAT(result.output, HasSubstr("finite\nfinite\n"));
   EXPECT_THAT(result.output, HasSubstr("asked two things")) << "what else is asked is not known";
-  EXPECT_THAT(result.output, HasSubstr("true, skips_infinite.py:17 in <module>  aten::_local_scalar_dense"));
+  EXPECT_THAT(result.output,
+              HasSubstr("true, skips_infinite.py:17 in <module>  aten::_local_scalar_dense"));
   EXPECT_EQ(profile(0).program->optimizer_steps, 2);
 }
 
