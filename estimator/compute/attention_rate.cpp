@@ -67,7 +67,8 @@ const AttentionCurve* find_curve(const std::string& gpu_id,
   const AttentionCurve* nearest = nullptr;
   for (const AttentionCurve& row : attention_curves()) {
     if (!contains(row.gpus, gpu_id) || !contains(row.passes, shape.pass) || row.masked != masked ||
-        !wanted.holds(row) || !is_for(row, widths_of(shape))) {
+        row.scaling.has_value() != shape.is_quantized || !wanted.holds(row) ||
+        !is_for(row, widths_of(shape))) {
       continue;
     }
     const auto off = [&](const AttentionCurve& c) {
@@ -153,7 +154,9 @@ AttentionRate attention_rate(const Gpu& gpu,
   const AttentionCurve* curve = find_curve(gpu.rates_id(), shape, kernel);
   AttentionRate rate{.source = source_of_rate(gpu)};
   if (curve == nullptr) {
-    curve = find_curve("a100-sxm-80", shape, kernel);
+    AttentionShape in_16_bits = shape;
+    in_16_bits.is_quantized = false;
+    curve = find_curve("a100-sxm-80", in_16_bits, kernel);
     rate.source = Source::kAssumed;
     rate.note = "no rate is published for this GPU: A100's share of peak; ";
   } else if (curve->measured_on != gpu.id) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "estimator/base/tagged.h"
+#include "estimator/compute/matmul_rate.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/plan.h"
 
@@ -33,6 +34,7 @@ struct AttentionShape {
   int64_t value_width = 0;         ///< of a value's head; 0: as wide as the key's
   bool masked = true;              ///< causal: half of the FLOPs
   bool is_fp32 = false;            ///< fp32 queries, keys and values
+  bool is_quantized = false;       ///< in 8 bits, with a scale for 32 elements
   std::string operator_name = {};  ///< of the call; "": not known
 };
 
@@ -40,6 +42,7 @@ struct AttentionShape {
 struct AttentionCurve {
   std::string kernel;
   std::optional<Attention> attention;
+  std::optional<ProductScaling> scaling;
   std::vector<std::string> operators;
   std::vector<std::string> gpus;
   std::string measured_on;
@@ -57,6 +60,7 @@ template <class Visitor>
 void visit_fields(Visitor& visit, AttentionCurve& row) {
   visit("kernel", row.kernel, "whose kernel");
   visit("attention", row.attention, "the plan's word for it; empty: any");
+  visit("scaling", row.scaling, "in 8 bits: what has a scale of its own; empty: not in 8 bits");
   visit("operators", row.operators, "of PyTorch, which it is for alone; the names' beginnings");
   visit("gpus", row.gpus, "GPUs that it is used for");
   visit("measured_on", row.measured_on, "the GPU of the measurement");

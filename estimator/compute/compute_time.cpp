@@ -76,6 +76,7 @@ AttentionShape attention_shape(const OperatorRecord& record) {
                        .sequence = 4096,
                        .head_width = 128,
                        .is_fp32 = record.dtype == "Float",
+                       .is_quantized = is_scaled_type(record.dtype),
                        .operator_name = record.name};
   if (record.shapes.empty() || record.shapes[0].size() != 4 || is_empty(record.shapes[0])) {
     return shape;

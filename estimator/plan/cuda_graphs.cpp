@@ -42,7 +42,8 @@ constexpr std::array<PartPrefix, 9> kParts = {{{"input_layernorm", GraphModule::
 
 /// Whether the host never reads how many tokens an expert gets.
 bool has_fixed_rows(const Plan& plan) {
-  return !plan.model.has_experts() || plan.training.moe_pad_expert_input_to_capacity;
+  return !plan.model.has_experts() || plan.training.moe_pad_expert_input_to_capacity ||
+         plan.training.moe_expert_rank_capacity_factor;
 }
 
 std::string named_graphs(const Plan& plan) {
@@ -92,7 +93,7 @@ void check_layer_graphs(Rules& rules) {
           "the dispatch is prepared in a graph only together with the router",
           "add moe_router, or leave out moe_preprocess");
   require(has_fixed_rows(plan) || !(whole || names(t, GraphModule::kMoe)),
-          "whole layers of experts can be captured only if experts are padded to their capacity: "
+          "whole layers of experts can be captured only if experts have a capacity: "
           "else the host reads how many tokens each gets",
           "use --cuda-graph-modules attn,moe_router,moe_preprocess");
   require(t.recompute != Recompute::kFull,
@@ -108,7 +109,7 @@ void check_iteration_graph(Rules& rules) {
   const Plan& plan = rules.plan();
   if (!captures_iteration(plan.training)) return;
   rules.require(has_fixed_rows(plan),
-                "a graph of the whole iteration needs experts that are padded to their capacity: "
+                "a graph of the whole iteration needs experts that have a capacity: "
                 "else the host reads how many tokens each gets",
                 named_graphs(plan),
                 "use --cuda-graph-impl transformer_engine --cuda-graph-modules "

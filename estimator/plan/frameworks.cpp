@@ -63,7 +63,8 @@ FrameworkTraits megatron_lm() {
           "last until the next one), padded as the distributed optimizer pads it; pipeline outputs "
           "are freed (deallocate_pipeline_outputs)",
           "transformer_impl local: Megatron-LM's own layers, without TransformerEngine",
-          "fp8_format: linear layers but the output layer quantize inputs, weights and output "
+          "fp8_format: linear layers but, without fp8_output_proj, the output layer quantize "
+          "inputs, weights and output "
           "gradients; weights in 8 bits are kept beside those in 16, on Hopper transposed, too; "
           "rows of each expert are padded to a multiple of 16 (mxfp8: 32); the reduction of the "
           "largest elements of the recipe delayed is not counted",

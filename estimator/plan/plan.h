@@ -287,6 +287,8 @@ struct TrainingConfig {
   Fp8Format fp8_format = Fp8Format::kNone;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   bool fp8_param_gather = false;
+  bool fp8_dot_product_attention = false;
+  bool fp8_output_proj = false;
   Fp4Format fp4_format = Fp4Format::kNone;
   Fp4Recipe fp4_recipe = Fp4Recipe::kNvfp4;
   bool fp4_param_gather = false;
@@ -315,6 +317,13 @@ struct TrainingConfig {
   bool moe_grouped_gemm = true;
   std::optional<double> moe_expert_capacity_factor;
   bool moe_pad_expert_input_to_capacity = false;
+  bool use_transformer_engine_op_fuser = false;
+  int64_t moe_mlp_glu_interleave_size = 0;  ///< 0: gate and value are not interleaved
+  std::optional<double> moe_expert_rank_capacity_factor;
+  bool moe_paged_stash = false;
+  int64_t moe_paged_stash_page_size = 64;
+  double moe_paged_stash_buffer_size_factor_cuda = 1.1;
+  double moe_paged_stash_buffer_size_factor_cpu = 0;
   Auto<int64_t> make_vocab_size_divisible_by;
   std::optional<int64_t> steps;
   std::optional<int64_t> tokens;

@@ -173,6 +173,67 @@ void check_quantized_weights(Rules& rules, const QuantizedWeights& weights) {
                 fmt::format("use --fp8-recipe tensorwise, or leave {} out", key));
 }
 
+constexpr const char* kAttentionKey = "training.fp8_dot_product_attention, ";
+
+/// get_fp8_recipe in megatron/core/fp8_utils.py hands it to two recipes; combine_and_quantize in
+/// transformer_engine/pytorch/attention/dot_product_attention/utils.py has the shapes.
+void check_quantized_attention(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const ModelConfig& m = plan.model;
+  const TrainingConfig& t = plan.training;
+  if (!t.fp8_dot_product_attention) return;
+  const auto require =
+      [&](bool holds, const char* what, const std::string& where, const char* help) {
+        rules.require(holds, what, kAttentionKey + where, help);
+      };
+  require(t.fp8_format != Fp8Format::kNone && t.fp8_recipe == Fp8Recipe::kMxfp8,
+          "attention in 8 bits is supported with MXFP8 alone yet",
+          quantized_format(t) + ", fp8_recipe = " + to_string(t.fp8_recipe),
+          "add --fp8-format e4m3 --fp8-recipe mxfp8, or leave fp8_dot_product_attention out");
+  require(t.attention == Attention::kFused,
+          "attention in 8 bits is cuDNN's",
+          "attention = " + to_string(t.attention.value()),
+          "use --attention-backend fused, or leave fp8_dot_product_attention out");
+  require(plan.parallelism.context == 1 && m.sliding_window == 0 && !m.has_sinks() &&
+              m.attention_dropout == 0,
+          "attention in 8 bits is not supported with context ranks, windows, sinks and dropout yet",
+          fmt::format("parallelism.context = {}, model.sliding_window = {}, softmax_type = {}, "
+                      "attention_dropout = {}",
+                      plan.parallelism.context,
+                      m.sliding_window,
+                      to_string(m.softmax_type),
+                      m.attention_dropout),
+          "leave fp8_dot_product_attention out");
+  constexpr int64_t kRows = 128, kWidths = 32;
+  require(plan.sequence_length() % kRows == 0 && m.key_width() % kWidths == 0 &&
+              m.value_width() % kWidths == 0,
+          "attention in MXFP8 needs a multiple of 128 tokens, and heads whose widths are multiples "
+          "of 32",
+          fmt::format("training.sequence_length = {}, heads of {} and {}",
+                      plan.sequence_length(),
+                      m.key_width(),
+                      m.value_width()),
+          "change them, or leave fp8_dot_product_attention out");
+}
+
+/// __post_init__ in megatron/core/transformer/transformer_config.py, and
+/// TELMHeadColumnParallelLinear in megatron/core/extensions/transformer_engine.py.
+void check_quantized_head(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const TrainingConfig& t = plan.training;
+  if (!t.fp8_output_proj) return;
+  rules.require(
+      t.fp8_format != Fp8Format::kNone && t.fp8_recipe == Fp8Recipe::kMxfp8,
+      "the output layer multiplies in 8 bits only with MXFP8",
+      fmt::format("training.fp8_output_proj, {}, {}", quantized_format(t), fp8_recipe_of(plan)),
+      "add --fp8-format e4m3 --fp8-recipe mxfp8, or leave fp8_output_proj out");
+  rules.require(!plan.model.tie_embeddings && !plan.parallelism.defer_embedding_wgrad_compute,
+                "an output layer in 8 bits has a weight of its own, whose gradient is not deferred",
+                "training.fp8_output_proj, model.tie_embeddings or "
+                "parallelism.defer_embedding_wgrad_compute",
+                "leave fp8_output_proj out");
+}
+
 }  // namespace
 
 void check_quantization(Rules& rules) {
@@ -184,6 +245,8 @@ void check_quantization(Rules& rules) {
   check_quantized_weights(
       rules, {"fp4_param_gather", t.fp4_param_gather, in_four, 4, "--fp4-format e2m1"});
   if (!in_eight) check_unused_recipe(rules);
+  check_quantized_attention(rules);
+  check_quantized_head(rules);
   if (!quantizes(t)) return;
   check_quantizing_layers(rules);
   check_recomputed_modules(rules);

@@ -44,6 +44,9 @@ void check_experts(Rules& rules);
 /// Forwards that run together with backwards: what Megatron-LM requires, and what is built of it.
 void check_expert_overlap(Rules& rules);
 
+/// Experts in fused kernels, and their memory of a fixed size: what is built of it.
+void check_fused_experts(Rules& rules);
+
 /// The attention kernel that is chosen, if it is not unfused: what it requires of GPU, type and
 /// heads.
 void check_flash_attention(Rules& rules);

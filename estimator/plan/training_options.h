@@ -2,6 +2,7 @@
 #pragma once
 
 #include "estimator/base/option.h"
+#include "estimator/plan/expert_options.h"
 #include "estimator/plan/plan.h"
 
 namespace estimator {
@@ -226,6 +227,14 @@ void visit_quantization(Visitor& visit, TrainingConfig& training) {
         {"of 8 bits: the weights of these layers are in 8 bits alone, and are gathered so after a "
          "step; the distributed optimizer keeps them in fp32",
          {{"--fp8-param-gather", "true"}}});
+  visit("fp8_dot_product_attention",
+        training.fp8_dot_product_attention,
+        {"of 8 bits: cuDNN's attention multiplies in 8 bits, too; mxfp8, on Blackwell",
+         {ours({"--fp8-dot-product-attention", "true"})}});
+  visit("fp8_output_proj",
+        training.fp8_output_proj,
+        {"of 8 bits: the output layer multiplies in 8 bits, too; mxfp8",
+         {{"--fp8-output-proj", "true"}}});
   visit("fp4_format",
         training.fp4_format,
         {"megatron-lm: these layers multiply in 4 bits (e2m1), on Blackwell", {{"--fp4-format"}}});
@@ -352,50 +361,6 @@ void visit_graphs(Visitor& visit, TrainingConfig& training) {
          {{"--cuda-graph-modules"}, {"--cuda-graph-scope"}}});
 }
 
-/// How tokens reach their experts, and how the experts run.
-template <class Visitor>
-void visit_dispatch(Visitor& visit, TrainingConfig& training) {
-  visit("moe_token_dispatcher_type",
-        training.moe_token_dispatcher_type,
-        {"how tokens are sent to their experts; flex is DeepEP or HybridEP",
-         {{"--moe-token-dispatcher-type"}}});
-  visit("moe_flex_dispatcher_backend",
-        training.moe_flex_dispatcher_backend,
-        {"megatron-lm: whose kernels and buffers the dispatcher flex uses",
-         {{"--moe-flex-dispatcher-backend"}}});
-  visit("moe_flex_dispatcher_num_sms",
-        training.moe_flex_dispatcher_num_sms,
-        {"multiprocessors that a call of the dispatcher flex uses; auto: as the library takes: "
-         "deepep "
-         "20, hybridep 24 in an NVLink domain, else 8",
-         Range{2, 1e3},
-         {{"--moe-flex-dispatcher-num-sms"}}});
-  visit("moe_router_dtype",
-        training.moe_router_dtype,
-        {"type of the router's logits and of the experts' weights; none: that of the tokens",
-         {{"--moe-router-dtype"}}});
-  visit(
-      "moe_router_fusion",
-      training.moe_router_fusion,
-      {"megatron-lm: the router scores and chooses in one kernel of TransformerEngine, and so does "
-       "its balancing loss",
-       {{"--moe-router-fusion", "true"}}});
-  visit("moe_grouped_gemm",
-        training.moe_grouped_gemm,
-        {"the products of all experts of a rank are issued together, not expert by expert",
-         {{"--moe-grouped-gemm", "true"},
-          ours({"--no-moe-grouped-gemm", "false", "experts run one after another"})}});
-  visit("moe_expert_capacity_factor",
-        training.moe_expert_capacity_factor,
-        {"capacity of an expert for the tokens of a rank, as a factor of the mean; further tokens "
-         "are dropped; auto: no token is dropped",
-         {{"--moe-expert-capacity-factor"}}});
-  visit("moe_pad_expert_input_to_capacity",
-        training.moe_pad_expert_input_to_capacity,
-        {"pad the tokens of each expert to its capacity",
-         {{"--moe-pad-expert-input-to-capacity", "true"}}});
-}
-
 /// Vocabulary padding, length of the training, and seed.
 template <class Visitor>
 void visit_length(Visitor& visit, TrainingConfig& training) {
@@ -432,6 +397,7 @@ void visit_fields(Visitor& visit, TrainingConfig& training) {
   visit_determinism_and_checks(visit, training);
   visit_graphs(visit, training);
   visit_dispatch(visit, training);
+  visit_fused_experts(visit, training);
   visit_length(visit, training);
 }
 

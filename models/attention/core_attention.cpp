@@ -16,6 +16,7 @@
 #include "estimator/plan/attention_choice.h"
 #include "estimator/plan/frameworks.h"
 #include "models/attention/all_to_all_attention.h"
+#include "models/attention/quantized_attention.h"
 #include "models/attention/ring_attention.h"
 #include "models/layers/dropout.h"
 #include "models/layers/recompute.h"
@@ -137,6 +138,9 @@ CoreAttention::CoreAttention(const ShardContext& context, int64_t chunk, Attenti
       window_(std::move(window.mask)),
       across_context_(make_across_context(context, call_)) {
   if (kind_ == estimator::Attention::kUnfused) softmax_.emplace(context, chunk);
+  if (context.plan.training.fp8_dot_product_attention && !context.device_computes) {
+    products_.emplace(context.plan, context.device_computes);
+  }
 }
 
 at::Tensor CoreAttention::forward(const at::Tensor& query,
@@ -153,6 +157,7 @@ at::Tensor CoreAttention::by_kernel(const at::Tensor& query,
                                     const at::Tensor& key,
                                     const at::Tensor& value,
                                     const at::Tensor& sink) const {
+  if (products_) return quantized_attention(query, key, value, *products_);
   if (kind_ == estimator::Attention::kFused) {
     return FusedAttention::apply(
         autocasted(query), autocasted(key), autocasted(value), in_fp32(sink), call_, keeper_.get());

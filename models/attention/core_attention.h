@@ -15,6 +15,7 @@
 #include "models/attention/attention_kernel.h"
 #include "models/attention/causal_softmax.h"
 #include "models/attention/window_mask.h"
+#include "models/shard/quantized.h"
 #include "models/shard/shard_context.h"
 
 namespace models {
@@ -76,10 +77,11 @@ class CoreAttention {
   std::shared_ptr<FrameworkBuffers> buffers_;
   bool transformer_engine_;
   AttentionCall call_;
-  const char* python_;                        ///< for host_work.h
-  std::shared_ptr<const WindowMask> window_;  ///< null where no mask is read
-  AttentionAcrossRanks across_context_;       ///< null if one rank has the whole sequence
-  std::optional<CausalSoftmax> softmax_;      ///< unfused only
+  const char* python_;                         ///< for host_work.h
+  std::shared_ptr<const WindowMask> window_;   ///< null where no mask is read
+  AttentionAcrossRanks across_context_;        ///< null if one rank has the whole sequence
+  std::optional<CausalSoftmax> softmax_;       ///< unfused only
+  std::optional<QuantizedProducts> products_;  ///< of attention in 8 bits on the virtual GPU
 };
 
 /// Runs core->forward(query, key, value) as a module of its own. Under Megatron-LM's selective

@@ -5,6 +5,7 @@
 
 #include "estimator/plan/frameworks.h"
 #include "models/experts/expert_padding.h"
+#include "models/experts/fused_experts.h"
 #include "models/layers/activation.h"
 #include "models/layers/recompute.h"
 #include "models/shard/host_work.h"
@@ -120,6 +121,8 @@ at::Tensor ExpertMlp::run_together(const Layers& layers,
 at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
   const ModuleScope scope(context_.observer, "experts");
   const std::vector<int64_t>& rows_of = dispatcher_->rows_of_own_experts();
+  const bool fuses = context_.plan.training.use_transformer_engine_op_fuser;
+  if (fuses && !context_.device_computes) return run_fused(dispatched);
   if (context_.plan.training.moe_grouped_gemm) {
     const Layers& all = experts_.front();
     const at::Tensor rows = with_rows(dispatched.rows, rows_of, all.rows_of);
@@ -138,6 +141,18 @@ at::Tensor ExpertMlp::run_experts(const DispatchedTokens& dispatched) const {
     outputs.push_back(run_alone(experts_[expert], rows[expert], weights[expert]));
   }
   return at::cat(outputs);
+}
+
+at::Tensor ExpertMlp::run_fused(const DispatchedTokens& dispatched) const {
+  const Layers& all = experts_.front();
+  return as_python(context_.python_of_engine("TEGroupedMLP"), [&] {
+    return run_fused_experts(dispatched.rows,
+                             dispatched.weights,
+                             {.first = all.first.call(),
+                              .second = all.second.call(),
+                              .rows_of = all.rows_of,
+                              .stash = context_.stash});
+  });
 }
 
 at::Tensor ExpertMlp::run_alone(const Layers& layers,

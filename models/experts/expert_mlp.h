@@ -60,6 +60,7 @@ class ExpertMlp final : public FeedForward {
   DispatchedTokens prepare(const at::Tensor& tokens, at::Tensor& shared) const;
   at::Tensor with_experts(const at::Tensor& input) const;
   at::Tensor run_experts(const DispatchedTokens& dispatched) const;
+  at::Tensor run_fused(const DispatchedTokens& dispatched) const;
 
   ShardContext& context_;
   std::shared_ptr<const TokenDispatcher> dispatcher_;

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "estimator/base/units.h"
-#include "estimator/plan/quantization.h"
+#include "estimator/plan/fused_experts.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
 
@@ -64,7 +64,7 @@ struct RowFunction : torch::autograd::Function<RowFunction> {
 }  // namespace
 
 std::vector<int64_t> padded_rows(const estimator::Plan& plan, std::vector<int64_t> rows_of) {
-  const int64_t multiple = estimator::quantization_of(plan.training).expert_rows;
+  const int64_t multiple = estimator::expert_row_multiple(plan.training);
   for (int64_t& rows : rows_of) rows = estimator::round_up(rows, multiple);
   return rows_of;
 }

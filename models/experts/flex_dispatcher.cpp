@@ -17,6 +17,7 @@
 #include "estimator/communication/expert_dispatch.h"
 #include "estimator/communication/fabric.h"
 #include "estimator/plan/drawn_experts.h"
+#include "estimator/plan/fused_experts.h"
 #include "models/experts/token_permutation.h"
 #include "models/layers/sequence_mappings.h"
 #include "models/shard/kept_value.h"
@@ -27,6 +28,7 @@ namespace models {
 /// What a library is asked for; both ways of a call, forward and backward.
 struct LibraryCall {
   int64_t tokens, rows;  ///< of this rank; of its experts, or with DeepEP those that arrive
+  int64_t filled;        ///< of these rows, for as many of which there is memory
   int64_t weights;       ///< of a token
   int64_t weights_of_row;
   int64_t arrived;  ///< as above
@@ -48,10 +50,10 @@ at::Tensor written_by(std::string_view kernel,
 
 /// HybridEP sorts the tokens that arrived by expert in a kernel after its dispatch, which makes
 /// `rows` of them, or sums these before its combine. With `arrived` 0 it is DeepEP, which does not.
-void record_sorting(const char* kernel, const at::Tensor& rows, int64_t arrived) {
-  if (arrived == 0) return;
+void record_sorting(const char* kernel, const at::Tensor& rows, const LibraryCall& call) {
+  if (call.arrived == 0) return;
   KernelScope scope(kernel);
-  scope.moves(rows.narrow(0, 0, arrived), rows);
+  scope.moves(rows.narrow(0, 0, call.arrived), rows.narrow(0, 0, call.filled));
 }
 
 /// Executor::dispatch_preprocess in csrc/hybrid_ep/executor/executor.cu.
@@ -78,13 +80,13 @@ struct Dispatch : torch::autograd::Function<Dispatch> {
                                ? at::empty({call.rows}, weights.options())
                                : at::empty({call.rows, call.weights_of_row}, weights.options())};
     });
-    record_sorting("te::moe_permute", written[0], call.arrived);
+    record_sorting("te::moe_permute", written[0], call);
     return written;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto& call = kept<LibraryCall>(context);
-    record_sorting("te::moe_unpermute", gradients[0], call.arrived);
+    record_sorting("te::moe_unpermute", gradients[0], call);
     variable_list written = as_kernel(estimator::kCombineKernel.data(), gradients, [&] {
       return variable_list{at::empty({call.tokens, gradients[0].size(1)}, gradients[0].options()),
                            at::empty({call.tokens, call.weights}, gradients[1].options())};
@@ -102,7 +104,7 @@ struct Combine : torch::autograd::Function<Combine> {
                             const LibraryCall& call) {
     context->save_for_backward({handle});
     keep(context, call);
-    record_sorting("te::moe_unpermute", rows, call.arrived);
+    record_sorting("te::moe_unpermute", rows, call);
     return written_by(estimator::kCombineKernel, rows, call.tokens, rows.size(1));
   }
 
@@ -111,7 +113,7 @@ struct Combine : torch::autograd::Function<Combine> {
     record_copy(call, gradients[0]);
     const at::Tensor of_rows =
         written_by(estimator::kDispatchKernel, gradients[0], call.rows, gradients[0].size(1));
-    record_sorting("te::moe_permute", of_rows, call.arrived);
+    record_sorting("te::moe_permute", of_rows, call);
     return {of_rows, at::Tensor(), at::Tensor()};
   }
 };
@@ -138,7 +140,8 @@ FlexDispatcher::FlexDispatcher(ShardContext& context)
       is_hybrid_(context.plan.training.moe_flex_dispatcher_backend ==
                  estimator::FlexBackend::kHybridEp),
       tokens_(chosen().size(0)),
-      rows_(c10::sum_integers(rows_of_own_experts())) {
+      rows_(c10::sum_integers(rows_of_own_experts())),
+      budget_(estimator::expert_row_budget(context.plan)) {
   const estimator::Plan& plan = context.plan;
   const int64_t ranks = plan.parallelism.expert, own = plan.experts_of_rank();
   arriving_tokens_ = std::llround(static_cast<double>(tokens_ * ranks) *
@@ -153,6 +156,8 @@ FlexDispatcher::FlexDispatcher(ShardContext& context)
   is_copied_ =
       is_hybrid_ &&
       estimator::expert_dispatch(plan, layout, estimator::fabric_of(plan)).place.domains() > 1;
+  if (budget_)
+    over_budget_ = at::zeros({1}, at::TensorOptions().device(context.device).dtype(at::kBool));
   order_ = at::zeros({rows_}, at::TensorOptions().device(context.device).dtype(at::kLong));
 }
 
@@ -170,7 +175,8 @@ DispatchedTokens FlexDispatcher::prepare(const at::Tensor& tokens,
 
 LibraryCall FlexDispatcher::call_of(int64_t weights) const {
   return {.tokens = tokens_,
-          .rows = is_hybrid_ ? rows_ : arriving_tokens_,
+          .rows = budget_.value_or(is_hybrid_ ? rows_ : arriving_tokens_),
+          .filled = is_hybrid_ ? rows_ : arriving_tokens_,
           .weights = weights,
           .weights_of_row = is_hybrid_ ? 0 : weights,
           .arrived = sorted_tokens(),
@@ -184,7 +190,14 @@ at::Tensor FlexDispatcher::make_handle(const at::Tensor& tokens) const {
 void FlexDispatcher::wait_for_counts(const at::Tensor& tokens) const {
   if (context_.plan.training.moe_pad_expert_input_to_capacity) return;
   const c10::NoGradGuard no_grad;
+  if (budget_) return check_budget();
   at::zeros({1}, tokens.options().dtype(at::kLong).requires_grad(false)).select(0, 0).item();
+}
+
+/// Whether more rows came than there is memory for, which the host reads after the step.
+void FlexDispatcher::check_budget() const {
+  const at::Tensor flag = handle_.narrow(0, 0, 1).ne(0);
+  over_budget_.logical_or_(flag);
 }
 
 /// metadata_preprocessing and permute_processing (csrc/hybrid_ep/executor/executor.cu and

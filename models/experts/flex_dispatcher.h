@@ -14,6 +14,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "models/experts/all_to_all_dispatcher.h"
 
@@ -44,15 +45,18 @@ class FlexDispatcher final : public AllToAllDispatcher {
   /// `weights`: of a token.
   LibraryCall call_of(int64_t weights) const;
   void wait_for_counts(const at::Tensor& tokens) const;
+  void check_budget() const;
   DispatchedTokens permuted(DispatchedTokens arrived, LastTokens& last) const;
   /// The tokens that a library's kernels sort by expert: all that arrive, or with DeepEP none.
   int64_t sorted_tokens() const { return is_hybrid_ ? std::min(arriving_tokens_, rows_) : 0; }
 
   bool is_hybrid_, is_copied_ = false;
   int64_t tokens_, rows_, arriving_tokens_;
+  std::optional<int64_t> budget_;  ///< rows that there is memory for; none: as many as come
   int64_t handle_bytes_;
   at::Tensor order_;           ///< [rows]: of which arrived token each row is
   mutable at::Tensor handle_;  ///< from dispatch to combine
+  mutable at::Tensor over_budget_;
 };
 
 }  // namespace models

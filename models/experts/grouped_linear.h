@@ -38,6 +38,7 @@ class GroupedLinear {
   /// [rows, inputs] -> [rows, outputs], or this rank's part of inputs or outputs. `rows_of` has the
   /// number of rows of each expert.
   at::Tensor forward(const at::Tensor& input, const std::vector<int64_t>& rows_of) const;
+  const std::shared_ptr<const GroupedLinearCall>& call() const { return call_; }
   /// Of each expert, [outputs]: those that the caller adds, or none.
   std::vector<at::Tensor> biases() const;
 

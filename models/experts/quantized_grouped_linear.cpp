@@ -1,22 +1,14 @@
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "models/experts/grouped_linear_call.h"
+#include "models/experts/quantized_experts.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
-#include "models/shard/quantized_parameter.h"
 
 namespace models {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-struct QuantizedExperts {
-  QuantizedProducts products;
-  bool keeps_input;  ///< in 16 bits, and quantizes it again: it is computed again, too
-  Observer& observer;
-  std::vector<QuantizedWeight> copies;  ///< of each expert's weight
-};
 
 namespace {
 
@@ -60,17 +52,6 @@ std::vector<Quantized> quantize(const KeptGroupedCall& kept_call,
   const QuantizedProducts& products = kept_call.call->quantized->products;
   if (!kept_call.call->issued_together) return {products.quantize(rows, role, use)};
   return products.quantize_parts(rows, kept_call.rows_of, role, use);
-}
-
-/// The weights as they are in this iteration.
-std::vector<Quantized> weights_of(const GroupedLinearCall& call, WeightUse use) {
-  QuantizedExperts& experts = *call.quantized;
-  std::vector<Quantized> weights;
-  for (std::size_t expert = 0; expert < call.weights.size(); ++expert) {
-    weights.push_back(experts.copies[expert].of(
-        *call.weights[expert], call.store->iteration(), experts.products, experts.observer, use));
-  }
-  return weights;
 }
 
 struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunction> {
@@ -221,6 +202,16 @@ struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunc
 };
 
 }  // namespace
+
+std::vector<Quantized> weights_of(const GroupedLinearCall& call, WeightUse use) {
+  QuantizedExperts& experts = *call.quantized;
+  std::vector<Quantized> weights;
+  for (std::size_t expert = 0; expert < call.weights.size(); ++expert) {
+    weights.push_back(experts.copies[expert].of(
+        *call.weights[expert], call.store->iteration(), experts.products, experts.observer, use));
+  }
+  return weights;
+}
 
 std::shared_ptr<QuantizedExperts> make_quantized_experts(const ShardContext& context,
                                                          const GroupedLinearSpec& spec) {

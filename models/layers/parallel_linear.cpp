@@ -229,7 +229,9 @@ Parameter& weight_of(const ShardContext& context,
                                  .group_rows = spec.group_rows,
                                  .at_mark = spec.at_mark,
                                  .packed = spec.packed});
-  if (is_quantized(context, spec) && estimator::keeps_weights_quantized(context.plan.training)) {
+  // TransformerEngine's output layer is made outside of what is in 8 bits alone (gpt_model.py).
+  const bool held = estimator::keeps_weights_quantized(context.plan.training) && !spec.output_layer;
+  if (is_quantized(context, spec) && held) {
     hold_quantized(weight, {context.plan, context.device_computes}, context.observer);
   }
   return weight;

@@ -37,9 +37,11 @@ struct LinearSpec {
   bool caller_adds_bias = false;         ///< column parallel: forward() does not add the bias
   int64_t output_blocks = 1;             ///< see ParameterSpec::blocks
   std::vector<int64_t> group_rows = {};  ///< see Parameter
-  /// It is the output layer, which is always Megatron-LM's own, as are the layers of adapters; the
-  /// other linear layers may be TransformerEngine's.
+  /// It is the output layer, which is Megatron-LM's own unless its products are in 8 bits
+  /// (--fp8-output-proj), as are the layers of adapters; the other linear layers may be
+  /// TransformerEngine's.
   bool output_layer = false;
+  bool quantized_output = false;
   /// For a column parallel layer: it is not split; each tensor rank has all of it and applies it to
   /// its own rows.
   bool duplicated = false;
@@ -61,7 +63,7 @@ struct LinearSpec {
   Parameter* shared_weight = nullptr;  ///< use this weight (tied output layer) and make none
   bool shared_copy = false;
 
-  bool is_megatrons_own() const { return output_layer || adapter; }
+  bool is_megatrons_own() const { return (output_layer && !quantized_output) || adapter; }
 };
 
 struct LinearCall;

@@ -94,6 +94,7 @@ void ModelChunk::build_output(ParameterStore& store) {
                   .outputs = context_.plan.padded_vocab_size(),
                   .bias = context_.plan.model.add_output_bias,
                   .output_layer = true,
+                  .quantized_output = context_.plan.training.fp8_output_proj,
                   .whole_input = context_.framework().separate_products};
   if (context_.plan.model.tie_embeddings) spec.shared_weight = shared_output_weight(store);
   output_ = std::make_unique<ColumnParallelLinear>(context_, store, spec);

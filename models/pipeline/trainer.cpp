@@ -76,6 +76,7 @@ Trainer::Trainer(ShardContext context, int64_t micro_batches, OptimizerSettings 
 Trainer::~Trainer() = default;
 
 void Trainer::forward_backward(int64_t iteration) {
+  if (context_.stash) context_.stash->begin_iteration();
   if (!estimator::captures_iteration(context_.plan.training)) return run_schedule(iteration);
   if (!graph_pool_) graph_pool_.emplace(context_.device);
   graph_pool_->wait_for_current();

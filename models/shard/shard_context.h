@@ -19,6 +19,7 @@
 #include "models/shard/module_runner.h"
 #include "models/shard/observer.h"
 #include "models/shard/output_keeper.h"
+#include "models/shard/paged_stash.h"
 #include "models/shard/parameters.h"
 #include "models/shard/products.h"
 
@@ -50,6 +51,7 @@ struct ShardContext {
       std::make_shared<FrameworkBuffers>(observer, tuned_kernels());
   std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
   std::shared_ptr<DelayedGradients> delayed_gradients = make_delayed_gradients(plan);
+  std::shared_ptr<PagedStash> stash = make_paged_stash(plan, device, observer, device_computes);
   std::shared_ptr<LayerGraphs> graphs = std::make_shared<LayerGraphs>(plan.training);
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }

@@ -149,6 +149,27 @@ TEST(AttentionRate, OfBlackwellUltraIsAsMeasured) {
   EXPECT_NEAR(teraflops("gb200", kBackward, 1, 2048) / 836, 1, 0.05);
 }
 
+// NVIDIA/cudnn-frontend @3929da2, MXFP8, causal: two samples of 64 heads of llama3.1, and of 128 of
+// dsv3.
+TEST(AttentionRate, InEightBitsIsAsMeasured) {
+  const auto teraflops = [](const char* name, AttentionShape shape) {
+    shape.is_quantized = true;
+    shape.batch = 2;
+    shape.sequence = 8192;
+    return attention_rate(*find_gpu(name), shape, {Attention::kFused}).flops_per_second / 1e12;
+  };
+  constexpr auto kBackward = AttentionPass::kBackward;
+  const AttentionShape llama{.pass = kForward, .heads = 64};
+  const AttentionShape latent{
+      .pass = kBackward, .heads = 128, .head_width = 192, .value_width = 128};
+  EXPECT_NEAR(teraflops("gb200", llama), 1902, 1);
+  EXPECT_NEAR(teraflops("gb300", llama), 2570, 1);
+  EXPECT_NEAR(teraflops("gb200", latent), 1494, 1);
+  EXPECT_NEAR(teraflops("gb300", latent), 1780, 1);
+  EXPECT_GT(teraflops("vr200", llama), teraflops("gb300", llama));
+  EXPECT_GT(teraflops("h100-sxm", llama), 0);  // whose rate in 8 bits nobody published
+}
+
 // meta-pytorch/tritonbench pull request 171; Dao-AILab/flash-attention issue 1589 (64 wide).
 TEST(AttentionRate, OfFlashAttentionOnBlackwellIsThatOfItsSecondVersion) {
   const Gpu& b200 = *find_gpu("b200-sxm");

@@ -95,8 +95,8 @@ TEST(CudaGraphRules, SayWhatIsWrongAndTheWayOut) {
       {graphs("transformer_engine", {"moe_router"}), {"no experts whose graph"}},
       {graphs("transformer_engine", {"attn", "moe_preprocess"}, experts), {"add moe_router"}},
       {graphs("transformer_engine", Json::array(), experts),
-       {"padded to their capacity", "attn,moe_router,moe_preprocess"}},
-      {graphs("full_iteration", Json::array(), experts), {"padded to their capacity"}},
+       {"experts have a capacity", "attn,moe_router,moe_preprocess"}},
+      {graphs("full_iteration", Json::array(), experts), {"experts that have a capacity"}},
       {graphs(
            "full_iteration", Json::array(), with_training("check_for_nan_in_loss_and_grad", true)),
        {"check of losses", "--no-check-for-nan-in-loss-and-grad"}},

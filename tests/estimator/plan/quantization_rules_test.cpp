@@ -115,6 +115,32 @@ TEST(QuantizationRules, SayWhatIsWrongAndTheWayOut) {
   for (const BadProducts& plan : plans) expect_complaint(in_eight_bits(plan.changes), plan.words);
 }
 
+TEST(QuantizationRules, SayWhatAttentionAndTheOutputLayerInEightBitsNeed) {
+  const Json mxfp8 = {
+      {"cluster", {{"gpu", "b200"}}},
+      {"model",
+       {{"hidden_size", 256},
+        {"num_attention_heads", 8},
+        {"tie_embeddings", false},
+        {"attention_dropout", 0}}},
+      {"training",
+       {{"fp8_recipe", "mxfp8"}, {"fp8_dot_product_attention", true}, {"fp8_output_proj", true}}}};
+  const std::vector<BadProducts> plans = {
+      {{{"training", {{"fp8_recipe", "tensorwise"}}}},
+       {"attention in 8 bits is supported with MXFP8 alone", "the output layer multiplies"}},
+      {{{"training", {{"attention", "flash"}}}}, {"is cuDNN's", "--attention-backend fused"}},
+      {{{"model", {{"attention_dropout", 0.1}}}}, {"dropout yet"}},
+      {{{"parallelism", {{"context", 2}}}}, {"context ranks", "parallelism.context = 2"}},
+      {{{"model", {{"num_attention_heads", 16}}}}, {"multiples of 32", "heads of 16 and 16"}},
+      {{{"model", {{"tie_embeddings", true}}}}, {"a weight of its own"}}};
+  for (const BadProducts& plan : plans) {
+    Json tree = mxfp8;
+    tree.merge_patch(plan.changes);
+    expect_complaint(in_eight_bits(tree), plan.words);
+  }
+  EXPECT_EQ(complaint_about(in_eight_bits(mxfp8)), "");
+}
+
 TEST(QuantizationRules, SayWhatProductsInFourBitsNeed) {
   const std::vector<BadProducts> plans = {
       {{{"training", {{"transformer_impl", "local"}}}}, {"multiply in 4 bits", "e2m1"}},

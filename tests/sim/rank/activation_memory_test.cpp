@@ -122,6 +122,24 @@ TEST(GptLayerActivations, HaveTheInputsOfTheirNorms) {
 
 // Where a rank has one group the query is a view of the product, which TransformerEngine copies as
 // it copies key and value (get_qkv_layout in attention/dot_product_attention/utils.py).
+// combine_and_quantize() in transformer_engine/pytorch/attention/dot_product_attention/utils.py:
+// query, key and value are kept twice in a byte, as much as in 16 bits, each copy with a byte for
+// 32 elements, padded to 4 for a row of a head (64 wide: 2) and to 128 for a block of rows (64).
+TEST(GptLayerActivations, HaveScalesOfAttentionInEightBits) {
+  const auto bytes = [](bool in_eight_bits) {
+    return layer_bytes({{"cluster", {{"gpu", "b200"}}},
+                        {"model", {{"attention_dropout", 0}}},
+                        {"training",
+                         {{"attention", "fused"},
+                          {"dtype", "bf16"},
+                          {"fp8_format", "e4m3"},
+                          {"fp8_recipe", "mxfp8"},
+                          {"fp8_dot_product_attention", in_eight_bits}}}});
+  };
+  constexpr double kSeed = 512;  // PyTorch's kernel has a tensor for it beside the offset
+  EXPECT_EQ(bytes(true) - bytes(false), 3 * b * a * (s * 4 + s / 32 * 128) - kSeed);
+}
+
 TEST(GptLayerActivations, KeepNoProductWhereAllQueriesAreOfOneGroup) {
   const auto of_groups = [](int64_t groups) {
     return layer_bytes(

@@ -331,6 +331,88 @@ TEST(Experts, OfHybridEpLearnTheMapOfAllRanksAndCopyTokensThatCrossNodes) {
   EXPECT_TRUE(std::any_of(far.collectives.begin(), far.collectives.end(), gathers_map));
 }
 
+/// SwiGLU in MXFP8 with TransformerEngine's fused kernels; two micro-batches of 256 tokens, each
+/// with two experts, and memory for half as many rows again.
+estimator::Plan fused_plan(const Json& changes = Json::object()) {
+  Json tree = flex("hybridep");
+  tree.merge_patch({{"model",
+                     {{"activation", "swiglu"},
+                      {"moe_router_topk", 2},
+                      {"hidden_size", 128},
+                      {"attention_dropout", 0}}},
+                    {"cluster", {{"gpu", "gb200"}}},
+                    {"training",
+                     {{"dtype", "bf16"},
+                      {"sequence_length", 256},
+                      {"fp8_format", "e4m3"},
+                      {"fp8_recipe", "mxfp8"},
+                      {"fp8_param_gather", true},
+                      {"use_transformer_engine_op_fuser", true},
+                      {"moe_mlp_glu_interleave_size", 32},
+                      {"moe_expert_rank_capacity_factor", 1.5}}}});
+  tree.merge_patch(changes);
+  return experts_plan(tree);
+}
+const Json kStash = {{"training", {{"moe_paged_stash", true}}}};
+
+// GroupedMLP_CuTeGEMMGLU in transformer_engine/pytorch/ops/fused/grouped_mlp.py: the products of
+// all experts are one kernel, with the activation and its casts.
+TEST(Experts, InFusedKernelsRunTogether) {
+  const auto profile = execute(fused_plan());
+  EXPECT_EQ(kernels_named(profile, "cudnn::grouped_gemm_glu"), 2 * 2);
+  EXPECT_EQ(kernels_named(profile, "cudnn::grouped_gemm_dglu"), 2 * 2);
+  EXPECT_EQ(kernels_named(profile, "cudnn::grouped_gemm_quant"), 2 * 2 * 2);
+  EXPECT_EQ(kernels_named(profile, "cudnn::grouped_gemm_wgrad"), 2 * 2 * 2);
+  EXPECT_EQ(kernels_named(profile, "te::group_quantize"), 2 * 2 * 2);
+  EXPECT_EQ(kernels_named(profile, "te::grouped_scaled_mm"), 0);
+  EXPECT_EQ(kernels_named(profile, "megatron::weighted_swiglu"), 0);
+}
+
+// The rows that come, 512, twice the width of an expert, 64; the gradients of weights as much
+// again.
+TEST(Experts, InFusedKernelsMultiplyTheRowsThatCome) {
+  const auto profile = execute(fused_plan());
+  std::map<std::string, double> flops;
+  for (const auto& record : profile.operators) {
+    if (record.name.starts_with("cudnn::"))
+      flops[record.name] += record.flops * static_cast<double>(record.count);
+  }
+  const double layer = 2.0 * 512 * 128 * 64;
+  EXPECT_EQ(flops["cudnn::grouped_gemm_glu"], 2 * 2 * 2 * layer);
+  EXPECT_EQ(flops["cudnn::grouped_gemm_dglu"], 2 * 2 * layer);
+  EXPECT_EQ(flops["cudnn::grouped_gemm_quant"], 2 * 2 * 3 * layer);
+  EXPECT_EQ(flops["cudnn::grouped_gemm_wgrad"], 2 * 2 * 3 * layer);
+}
+
+// PagedStashManager: of both layers the first one's tensors go to pages, as the backward of the
+// second comes next; six tensors each.
+TEST(Experts, WithAPagedStashKeepRowsThatCame) {
+  const auto stashing = execute(fused_plan(kStash));
+  EXPECT_EQ(kernels_named(stashing, "megatron::paged_stash_copy"), 2 * 6);
+  EXPECT_EQ(kernels_named(stashing, "megatron::paged_stash_pop"), 2 * 6);
+  EXPECT_EQ(kernels_named(execute(fused_plan()), "megatron::paged_stash_copy"), 0);
+}
+
+/// Of pages for two layers that keep `rows` rows each in the mean, or so many blocks of them.
+int64_t page_rows(int64_t rows) {
+  const auto all = static_cast<int64_t>(static_cast<double>(2 * rows) * 1.1);
+  return estimator::round_up(all, 64);
+}
+
+// PagedStashBuffer: memory of pages, and two lists of their numbers, for each width and type: rows
+// and results in 8 bits, the activation's input and the weights of rows; scales for 32 rows.
+TEST(Experts, WithAPagedStashHavePagesForAFactorOfTheMean) {
+  const auto lasting = [](const Json& changes) {
+    return execute(fused_plan(changes)).phases.back().after.allocated_bytes;
+  };
+  const int64_t values = page_rows(512) * (128 + 64 + 2 * 128 + 4);
+  const int64_t scales = page_rows(512 / 32) * (128 + 64);
+  constexpr int64_t kBlocks = 6 * 3 * 512;  // to which the allocator rounds up, and the lists
+  const int64_t added = lasting(kStash) - lasting(Json::object());
+  EXPECT_GE(added, values + scales);
+  EXPECT_LE(added, values + scales + kBlocks);
+}
+
 // RouterGatingLinearFunction in megatron/core/transformer/moe/moe_utils.py: the backward reads
 // fp32.
 TEST(Experts, HaveARouterOfTransformerEnginesProducts) {
