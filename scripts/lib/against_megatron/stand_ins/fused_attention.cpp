@@ -23,7 +23,7 @@ void set_shape(NVTETensor tensor, NVTEDType type, std::initializer_list<std::siz
 }  // namespace
 
 EXPORTED NVTE_Fused_Attn_Backend nvte_get_fused_attn_backend(bool,
-                                                             NVTEDType,
+                                                             NVTEDType query,
                                                              NVTEDType,
                                                              NVTE_QKV_Layout,
                                                              NVTE_Bias_Type,
@@ -41,7 +41,8 @@ EXPORTED NVTE_Fused_Attn_Backend nvte_get_fused_attn_backend(bool,
                                                              bool,
                                                              bool,
                                                              bool) {
-  return NVTE_F16_arbitrary_seqlen;
+  const bool in_8_bits = query == kNVTEFloat8E4M3 || query == kNVTEFloat8E5M2;
+  return in_8_bits ? NVTE_FP8 : NVTE_F16_arbitrary_seqlen;
 }
 
 EXPORTED void nvte_fused_attn_fwd(const NVTETensor query,

@@ -22,6 +22,14 @@ argparse.Namespace.do_train = True
 if "fused_attention" in WANTED:
     ctypes.CDLL(os.environ["ONERANK_FUSED_ATTENTION"], mode=os.RTLD_GLOBAL | os.RTLD_LAZY)
 
+# Attention in 8 bits: Megatron-LM's configuration asks for it, and no flag; TransformerEngine has it for
+# MXFP8 with cuDNN 9.21 and later.
+if "quantized_attention" in WANTED:
+    from transformer_engine.pytorch.attention.dot_product_attention import utils
+
+    argparse.Namespace.fp8_dot_product_attention = True
+    utils.get_cudnn_version = lambda: (9, 22, 0)
+
 # The all-gather dispatcher takes the weights of its own experts' tokens by their map, whose count only
 # a kernel would know; balanced experts have ONERANK_EXPERT_SHARE of all places. What autograd keeps,
 # values and map, is the same.

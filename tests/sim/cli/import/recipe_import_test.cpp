@@ -150,6 +150,25 @@ def llama3_70b_pretrain_64gpu_gb200_experts_config():
     cfg.model.cuda_graph_warmup_steps = 2
     return cfg
 
+def llama3_70b_pretrain_64gpu_gb200_fused_experts_config():
+    cfg = llama3_70b_pretrain_64gpu_gb200_experts_config()
+    cfg.mixed_precision = bf16_with_mxfp8_mixed()
+    cfg.mixed_precision.fp8_param_gather = True
+    cfg.mixed_precision.fp8_dot_product_attention = True
+    cfg.model.fp8_output_proj = True
+    cfg.model.use_transformer_engine_op_fuser = True
+    cfg.model.moe_mlp_glu_interleave_size = 32
+    cfg.model.moe_expert_rank_capacity_factor = 1.5
+    cfg.model.moe_paged_stash = True
+    cfg.model.moe_paged_stash_buffer_size_factor_cuda = 1.2
+    cfg.model.moe_paged_stash_buffer_size_factor_cpu = 1.0
+    return cfg
+
+def llama3_70b_pretrain_64gpu_gb200_unknown_fuser_config():
+    cfg = llama3_70b_pretrain_64gpu_gb200_experts_config()
+    cfg.model.use_transformer_engine_op_fuser = asked_elsewhere()
+    return cfg
+
 def _helper_config():
     return None
 )");
@@ -191,6 +210,26 @@ TEST_F(RecipeFiles, SayTheirGraphsAndHowTheirExpertsRun) {
   EXPECT_EQ(training["moe_flex_dispatcher_num_sms"], 32);
   EXPECT_EQ(training["cuda_graph_impl"], "transformer_engine");
   EXPECT_EQ(training["cuda_graph_modules"], Json({"attn", "moe_router", "moe_preprocess"}));
+}
+
+TEST_F(RecipeFiles, SayHowFusedKernelsRunTheirExperts) {
+  write_bridge();
+  const std::string file =
+      "src/megatron/bridge/perf_recipes/llama3.py:llama3_70b_pretrain_64gpu_gb200_";
+  const ImportedPlan plan = imported(file + "fused_experts_config");
+  EXPECT_THAT(names_of_techniques(plan), IsEmpty());
+  EXPECT_THAT(plan.unknown, IsEmpty());
+  const Json training = plan.tree.json()["training"];
+  EXPECT_EQ(training["fp8_dot_product_attention"], true);
+  EXPECT_EQ(training["fp8_output_proj"], true);
+  EXPECT_EQ(training["use_transformer_engine_op_fuser"], true);
+  EXPECT_EQ(training["moe_mlp_glu_interleave_size"], 32);
+  EXPECT_EQ(training["moe_expert_rank_capacity_factor"], 1.5);
+  EXPECT_EQ(training["moe_paged_stash"], true);
+  EXPECT_EQ(training["moe_paged_stash_buffer_size_factor_cuda"], 1.2);
+  EXPECT_EQ(training["moe_paged_stash_buffer_size_factor_cpu"], 1.0);
+  EXPECT_THAT(names_of_techniques(imported(file + "unknown_fuser_config")),
+              ElementsAre("other-fusions"));
 }
 
 TEST_F(RecipeFiles, SayTheirTechniquesWithTheirPlaces) {
