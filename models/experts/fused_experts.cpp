@@ -68,12 +68,15 @@ Rows quantize(const at::Tensor& values, const Kept& kept) {
 struct Weights {
   at::Tensor matrix, scales;
   std::vector<at::Tensor> rest;
+  c10::ScalarType type;  ///< of the layer's results
+
+  int64_t columns() const { return matrix.size(1); }
 };
 
 /// swizzle_scales_and_pack_ptrs_for_discrete_weights: scales in the order in which kernels read
-/// them, in one allocation, which lives as long as the result.
+/// them, in one allocation, which lives to the end of the forward, or of the backward.
 Weights ready_weights(const GroupedLinearCall& call, bool by_columns) {
-  Weights weights;
+  Weights weights{.type = call.weights.front()->value.scalar_type()};
   std::vector<at::Tensor> scales;
   int64_t bytes = 0;
   for (const Quantized& held :
@@ -103,15 +106,10 @@ at::Tensor ones(const at::Tensor& like) {
 }
 
 /// grouped_gemm_quant_wrapper_sm100: rows in 16 bits.
-at::Tensor product(const Rows& left,
-                   const GroupedLinearCall& call,
-                   bool is_gradient,
-                   const Kept& kept) {
-  const Weights right = ready_weights(call, is_gradient);
+at::Tensor product(const Rows& left, const Weights& right, const Kept& kept) {
   const at::Tensor multipliers = ones(left.values);
-  const at::Tensor& weight = call.weights.front()->value;
-  at::Tensor output = at::empty({left.values.size(0), weight.size(is_gradient ? 1 : 0)},
-                                weight.options().requires_grad(false));
+  at::Tensor output =
+      at::empty({left.values.size(0), right.columns()}, left.values.options().dtype(right.type));
   KernelScope kernel("cudnn::grouped_gemm_quant");
   std::vector<at::Tensor> reads = reads_of_product(left, right, kept);
   reads.push_back(filled(multipliers, kept));
@@ -121,13 +119,12 @@ at::Tensor product(const Rows& left,
 
 /// grouped_gemm_glu_wrapper_sm100: the result and what is kept of the activation's input.
 std::pair<Rows, at::Tensor> activated_product(const Rows& left,
+                                              const Weights& right,
                                               const at::Tensor& weights,
                                               const Kept& kept) {
-  const GroupedLinearCall& call = *kept.experts.first;
-  const at::Tensor multipliers = weights.detach().to(call.weights.front()->value.scalar_type());
-  const Weights right = ready_weights(call, /*by_columns=*/false);
+  const at::Tensor multipliers = weights.detach().to(right.type);
   const at::TensorOptions options = multipliers.options();
-  const int64_t capacity = left.values.size(0), width = call.weights.front()->value.size(0);
+  const int64_t capacity = left.values.size(0), width = right.columns();
   at::Tensor hidden = at::empty({capacity, width}, options);
   Rows result = make_rows(capacity, width / 2, options);
   KernelScope kernel("cudnn::grouped_gemm_glu");
@@ -141,11 +138,11 @@ std::pair<Rows, at::Tensor> activated_product(const Rows& left,
 
 /// grouped_gemm_dglu_wrapper_sm100: gradients of the activation's input and of the weights.
 std::pair<Rows, at::Tensor> activated_gradient(const Rows& gradient,
+                                               const Weights& right,
                                                const at::Tensor& hidden,
                                                const at::Tensor& weights,
                                                const Kept& kept) {
   at::Tensor of_weights = at::zeros_like(weights);
-  const Weights right = ready_weights(*kept.experts.second, /*by_columns=*/true);
   Rows result = make_rows(hidden.size(0), hidden.size(1), hidden.options());
   KernelScope kernel("cudnn::grouped_gemm_dglu");
   std::vector<at::Tensor> reads = reads_of_product(gradient, right, kept);
@@ -205,8 +202,10 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     keep(context, kept);
     if (experts.stash) experts.stash->begin_forward();
     Rows rows = quantize(input, kept);
-    auto [result, hidden] = activated_product(rows, weights, kept);
-    at::Tensor output = product(result, *experts.second, /*is_gradient=*/false, kept);
+    const Weights first = ready_weights(*experts.first, /*by_columns=*/false);
+    auto [result, hidden] = activated_product(rows, first, weights, kept);
+    const Weights second = ready_weights(*experts.second, /*by_columns=*/false);
+    at::Tensor output = product(result, second, kept);
     kept.layer->rows = kept.rows();
     kept.layer->kept = {{rows.column_values},
                         {rows.column_scales, kBlock},
@@ -229,12 +228,14 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
       return Columns{std::move(in[place].tensor), std::move(in[place + 1].tensor)};
     };
     const Rows gradient = quantize(gradients[0].contiguous(), kept);
+    const Weights second = ready_weights(*experts.second, /*by_columns=*/true);
     const auto [of_hidden, of_weights] =
-        activated_gradient(gradient, in[kHidden].tensor, in[kWeights].tensor, kept);
+        activated_gradient(gradient, second, in[kHidden].tensor, in[kWeights].tensor, kept);
     now_or_delayed(*experts.second, [kept, gradient, result = take_columns(kResult)] {
       add_weight_gradients(*kept.experts.second, gradient, result, kept);
     });
-    const at::Tensor of_input = product(of_hidden, *experts.first, /*is_gradient=*/true, kept);
+    const Weights first = ready_weights(*experts.first, /*by_columns=*/true);
+    const at::Tensor of_input = product(of_hidden, first, kept);
     now_or_delayed(*experts.first, [kept, rows = of_hidden, input = take_columns(kInput)] {
       add_weight_gradients(*kept.experts.first, rows, input, kept);
     });
