@@ -70,6 +70,7 @@ TEST(PlanFlags, EveryFlagWritesAKeyThatPlansHave) {
       "training.gradient_accumulation_steps",
       "training.fill_uninitialized_memory",
       "training.moe_expert_capacity_factor",
+      "training.moe_expert_rank_capacity_factor",
       "training.moe_flex_dispatcher_num_sms",
       "cluster.usd_per_gpu_hour",
       "cluster.nodes_per_pod",
