@@ -250,9 +250,13 @@ class Plans(unittest.TestCase):
     def test_what_a_recipe_of_megatron_bridge_does_and_no_plan_says_is_the_reason(self):
         for said, reason in (({"megatron_fsdp": True}, "Megatron-FSDP"),
                              ({"offloaded_layers": 10}, "copied to the host"),
-                             ({"expert_overlap": True, "cuda_graphs": "full_iteration"}, "paged stash")):
+                             ({"expert_overlap": True, "cuda_graphs": "full_iteration"}, "the whole recipe")):
             self.assert_left_out(reason, row(precision="fp8_cs", **said))
         self.assertIn("model", plans.plan_of(row(precision="fp8_cs", cuda_graphs=None)))
+
+    def test_a_row_may_have_the_plan_of_its_recipe(self):
+        plan = {"model": {"preset": "any"}, "cluster": {"gpu": "gb200", "nodes": 2, "gpus_per_node": 4}}
+        self.assertEqual(plans.plan_of(row(plan=plan)), plan)
 
     def test_a_recipe_that_overlaps_experts_delays_the_gradients_of_weights(self):
         said = plans.plan_of(row(precision="bf16", expert_overlap=True))["parallelism"]

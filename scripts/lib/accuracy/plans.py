@@ -190,7 +190,7 @@ def _expert_overlap(config):
     if not config.get("expert_overlap"):
         return {}
     if config.get("cuda_graphs") == "full_iteration":
-        raise LeftOut("experts in a graph of the whole iteration are not built: their fused kernels and paged stash")
+        raise LeftOut("of experts in a graph of the whole iteration the row does not say the whole recipe")
     return {"overlap_moe_expert_parallel_comm": True, "delay_wgrad_compute": True}
 
 
@@ -416,6 +416,8 @@ def plan_of(row):
         raise LeftOut("incomplete: " + (row.missing[0] if row.missing else "not said what"))
     if "flags" in row.config:
         return _file_or_flags(row)
+    if "plan" in row.config:  # as `onerank import` reads the row's recipe
+        return row.config["plan"]
     reader = _plan_of_megatron_arguments if "megatron_args" in row.config else _plan_of_arch
     plan = reader(row)
     corrections = [told for start, told in CORRECTIONS.items() if row.id.startswith(start)]
