@@ -31,11 +31,12 @@ struct SlowKernels {
   bool holds_for(const OperatorRecord& kernel,
                  std::optional<Framework> of,
                  std::string_view launch) const {
-    return (!kernels || contains(*kernels, kernel.name)) &&
+    return (!strided || kernel.is_strided) && (!width_at_most || is_narrow(kernel)) &&
+           (!frameworks || (of && contains(*frameworks, *of))) &&
            (!launched || launch.find(*launched) != launch.npos) &&
-           (!frameworks || (of && contains(*frameworks, *of))) && (!strided || kernel.is_strided) &&
-           (!width_at_most || is_narrow(kernel)) && (!dtypes || contains(*dtypes, kernel.dtype)) &&
-           (!other_dtypes || contains(*other_dtypes, kernel.other_dtype));
+           (!dtypes || contains(*dtypes, kernel.dtype)) &&
+           (!other_dtypes || contains(*other_dtypes, kernel.other_dtype)) &&
+           (!kernels || contains(*kernels, kernel.name));
   }
 
  private:

@@ -80,6 +80,7 @@ RankPlayer::RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meeting
       launch_(launch),
       meetings_(meetings),
       iterations_(rank.iterations),
+      works_left_(count_wanted()),
       host_(-rank.host_lead_seconds),
       ends_(index(iterations_)),
       records_(index(iterations_ * trace_.records)) {
@@ -94,6 +95,16 @@ RankPlayer::RankPlayer(const ReplayRank& rank, const LaunchCost& launch, Meeting
                               .member = profile_.program->communicators[i].rank,
                               .is_alone = meetings.is_alone(keys[i])});
   }
+}
+
+/// -1 where the rank is played to its end.
+int64_t RankPlayer::count_wanted() const {
+  if (!rank_.last_event) return -1;
+  int64_t works = 0;
+  for (int64_t event = 0; event <= *rank_.last_event; ++event) {
+    if (kind_of(event) == TraceEventKind::kLaunch) ++works;
+  }
+  return works;
 }
 
 TraceEventKind RankPlayer::kind_of(int64_t event) const {
@@ -155,6 +166,7 @@ bool RankPlayer::settle(double now) {
 }
 
 double RankPlayer::next() const {
+  if (works_left_ == 0) return kNever;
   if (seen_changes_ < 0) return 0;  // it has not begun
   double time = kNever;
   for (const Stream& stream : streams_) {
@@ -167,7 +179,9 @@ double RankPlayer::next() const {
   return time;
 }
 
-bool RankPlayer::is_done() const { return iteration_ == iterations_ && are_idle(); }
+bool RankPlayer::is_done() const {
+  return works_left_ == 0 || (iteration_ == iterations_ && are_idle());
+}
 
 /// All streams, or the one with this number.
 bool RankPlayer::are_idle(std::optional<int64_t> number) const {
@@ -194,6 +208,7 @@ bool RankPlayer::end_works(double now) {
       works_[index(done.issued.work)].start = done.start;
       works_[index(done.issued.work)].end = done.end;
     }
+    if (rank_.last_event && done.issued.event <= *rank_.last_event) --works_left_;
     any = true;
   }
   return any;

@@ -95,6 +95,7 @@ class RankPlayer {
   double issue_seconds(int64_t event) const;
   double call_seconds(int64_t event) const;
 
+  int64_t count_wanted() const;
   bool end_works(double now);
   bool issue(double now);
   std::optional<double> waited_for(int64_t event, double now) const;
@@ -123,6 +124,7 @@ class RankPlayer {
   std::map<int64_t, double> range_seconds_;  // of Python, before events
   Meetings& meetings_;
   const int64_t iterations_;
+  int64_t works_left_;  // that are asked for and have not ended
   int64_t next_event_ = 0;
   int64_t iteration_ = 0;
   double host_;         // when the host has issued the last event

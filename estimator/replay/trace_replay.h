@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,6 +46,9 @@ struct ReplayRank {
   double host_lead_seconds = 0;         ///< by which the host begins before its GPU
   /// Until the third iteration everything that one iteration leaves to the next has settled.
   int64_t iterations = 3;
+  /// Of a single iteration, the last event whose work is asked for: with these works the replay
+  /// ends, and what it gives of later ones means nothing. Empty: with all works.
+  std::optional<int64_t> last_event = {};
 };
 
 /// How long the host needs for an update of this event of its trace; 0 for other events.

@@ -29,20 +29,47 @@ void check(const ScheduleShape& shape) {
           "a group has at least as many micro-batches as there are stages");
 }
 
-/// 1F1B and GPipe, by their forwards before the first backward.
-std::vector<PipelineStep> forward_backward_steps(const ScheduleShape& shape, int64_t stage) {
-  const int64_t forwards = shape.micro_batches * shape.chunks;
-  const int64_t warm_up = warm_up_forwards(shape, stage);
-  std::vector<PipelineStep> steps;
-  steps.reserve(static_cast<std::size_t>(2 * forwards));
-  ChunkedOrder forward(shape, ChunkedOrder::Way::kForward);
-  ChunkedOrder backward(shape, ChunkedOrder::Way::kBackward);
-  for (int64_t i = 0; i < warm_up; ++i) steps.push_back(forward.next(StepKind::kForward));
-  for (int64_t i = warm_up; i < forwards; ++i) {
-    steps.push_back(forward.next(StepKind::kForward));
-    steps.push_back(backward.next(StepKind::kBackward));
+/// All forwards and all backwards of a stage of 1F1B or GPipe, in their order, which is that of
+/// every stage.
+struct ForwardsAndBackwards {
+  explicit ForwardsAndBackwards(const ScheduleShape& shape)
+      : forwards(all(shape, ChunkedOrder::Way::kForward, StepKind::kForward)),
+        backwards(all(shape, ChunkedOrder::Way::kBackward, StepKind::kBackward)) {}
+
+  std::vector<PipelineStep> forwards, backwards;
+
+ private:
+  static std::vector<PipelineStep> all(const ScheduleShape& shape,
+                                       ChunkedOrder::Way way,
+                                       StepKind kind) {
+    std::vector<PipelineStep> steps(static_cast<std::size_t>(shape.micro_batches * shape.chunks));
+    ChunkedOrder order(shape, way);
+    std::generate(steps.begin(), steps.end(), [&] { return order.next(kind); });
+    return steps;
   }
-  for (int64_t i = 0; i < warm_up; ++i) steps.push_back(backward.next(StepKind::kBackward));
+};
+
+/// Those of a stage, by its forwards before the first backward.
+void append_steps(const ForwardsAndBackwards& all,
+                  int64_t warm_up,
+                  std::vector<PipelineStep>& steps) {
+  const auto first_pair = all.forwards.begin() + warm_up;
+  steps.insert(steps.end(), all.forwards.begin(), first_pair);
+  auto backward = all.backwards.begin();
+  for (auto forward = first_pair; forward != all.forwards.end(); ++forward, ++backward) {
+    steps.push_back(*forward);
+    steps.push_back(*backward);
+  }
+  steps.insert(steps.end(), backward, all.backwards.end());
+}
+
+bool is_forward_backward(ScheduleKind kind) {
+  return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kOneForwardOneBackward;
+}
+
+std::vector<PipelineStep> forward_backward_steps(const ScheduleShape& shape, int64_t stage) {
+  std::vector<PipelineStep> steps;
+  append_steps(ForwardsAndBackwards(shape), warm_up_forwards(shape, stage), steps);
   return steps;
 }
 
@@ -117,15 +144,36 @@ std::span<const PipelineStep> PipelineSchedule::steps_of(int64_t stage) const {
   return std::span(steps).subspan(first_step[s], first_step[s + 1] - first_step[s]);
 }
 
-PipelineSchedule make_schedule(const ScheduleShape& shape) {
+namespace {
+
+/// What steps_of_stage(stage, steps) appends for each stage.
+template <class StepsOfStage>
+PipelineSchedule schedule_of(const ScheduleShape& shape, const StepsOfStage& append_steps_of) {
   PipelineSchedule schedule{.shape = shape, .steps = {}, .first_step = {0}};
   for (int64_t stage = 0; stage < shape.stages; ++stage) {
-    const std::vector<PipelineStep> steps = stage_steps(shape, stage);
-    if (stage == 0) schedule.steps.reserve(steps.size() * static_cast<std::size_t>(shape.stages));
-    schedule.steps.insert(schedule.steps.end(), steps.begin(), steps.end());
+    append_steps_of(stage, schedule.steps);
+    if (stage == 0) {
+      schedule.steps.reserve(schedule.steps.size() * static_cast<std::size_t>(shape.stages));
+    }
     schedule.first_step.push_back(schedule.steps.size());
   }
   return schedule;
+}
+
+}  // namespace
+
+PipelineSchedule make_schedule(const ScheduleShape& shape) {
+  if (!is_forward_backward(shape.kind)) {
+    return schedule_of(shape, [&](int64_t stage, std::vector<PipelineStep>& steps) {
+      const std::vector<PipelineStep> own = stage_steps(shape, stage);
+      steps.insert(steps.end(), own.begin(), own.end());
+    });
+  }
+  check(shape);
+  const ForwardsAndBackwards all(shape);
+  return schedule_of(shape, [&](int64_t stage, std::vector<PipelineStep>& steps) {
+    append_steps(all, warm_up_forwards(shape, stage), steps);
+  });
 }
 
 int64_t forwards_in_flight(const ScheduleShape& shape, int64_t stage) {

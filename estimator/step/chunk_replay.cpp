@@ -335,13 +335,14 @@ class ChunkPlayer::Laps {
     return trace;
   }
 
-  /// The step's first one, and another; none if it is not asked for.
+  /// The step's first one, beside another; none if it is not asked for.
   LapTrace first_laps(const PricedRecords& records,
                       bool is_wanted,
                       const LapEvents& forward) const {
     LapTrace trace(order_, records, waits_);
     if (!is_wanted) return trace;
     trace.add_micro_batch(forward, own_.backward);
+    trace.end_here();
     trace.add_micro_batch(own_.forward, own_.backward);
     return trace;
   }

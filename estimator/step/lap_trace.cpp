@@ -141,9 +141,16 @@ double LapTrace::issue_seconds(std::size_t event, const RecordPrice& record, int
 }
 
 double LapTrace::dispatch_seconds(std::size_t event) const {
+  const double operators =
+      static_cast<double>(order_.events.operators[event]) * waits_.operator_seconds;
+  if (range_seconds_.empty()) return operators;
   const auto ranges = range_seconds_.find(event);
-  return static_cast<double>(order_.events.operators[event]) * waits_.operator_seconds +
-         (ranges == range_seconds_.end() ? 0 : ranges->second);
+  return operators + (ranges == range_seconds_.end() ? 0 : ranges->second);
+}
+
+void LapTrace::end_here() {
+  wanted_laps_ = laps_;
+  last_event_ = std::ssize(of_event_) - 1;
 }
 
 double LapTrace::host_seconds() const {
@@ -183,11 +190,13 @@ PlayedLaps LapTrace::play(const std::vector<WorkPrice>& prices, double host_lead
                    .prices = prices,
                    .issue_seconds = issue_seconds_,
                    .host_lead_seconds = host_lead_seconds,
-                   .iterations = 1};
-  PlayedLaps played{.laps = std::vector<PlayedLap>(laps_),
+                   .iterations = 1,
+                   .last_event = last_event_};
+  PlayedLaps played{.laps = std::vector<PlayedLap>(std::min(laps_, wanted_laps_)),
                     .works = std::move(replay(ranks, LaunchCost()).front().works)};
   for (const PlayedWork& work : played.works) {
     const OfWork is = of(work);
+    if (is.lap >= played.laps.size()) continue;
     PlayedLap& lap = played.laps[is.lap];
     if (!is_per_micro_batch(is.direction)) {
       lap.once_end = std::max(lap.once_end, work.end);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -43,6 +44,9 @@ class LapTrace {
   void add_combined(const LapEvents& events);
   /// What comes after the micro-batch of `lap`, perhaps with others between.
   void add_end_of(std::size_t lap, const LapEvents& events);
+
+  /// Nobody asks for more than the laps until now: with these the replay ends.
+  void end_here();
 
   /// What the host needs for the first lap.
   double host_seconds() const;
@@ -91,7 +95,9 @@ class LapTrace {
   RankProfile profile_;
   std::set<int64_t> computing_streams_ = {kMainStream};  ///< also those on which pieces run
   std::size_t laps_ = 0;
-  int64_t first_record_ = 0;  // of the lap
+  std::size_t wanted_laps_ = std::numeric_limits<std::size_t>::max();
+  std::optional<int64_t> last_event_;  ///< of these
+  int64_t first_record_ = 0;           // of the lap
   std::vector<bool> recorded_;
   /// Among the works, of each record outside of graphs and in them; -1: none.
   std::vector<int64_t> number_of_operator_, number_of_collective_;

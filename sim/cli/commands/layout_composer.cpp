@@ -114,6 +114,7 @@ void LayoutComposer::compose(std::vector<Layouts>& worlds,
   if (options.all || pieces_of(families) <= kFewPieces) {
     compose_by_demand(families, search);
   } else {
+    takes_costs_ = true;
     FastestLayouts(families, options.best, search).compose(*this);
   }
   if (search.pieces_run == 0 || has_composed_ || search.interrupted) return;
@@ -198,7 +199,9 @@ std::optional<LayoutComposer::FamilyPieces> LayoutComposer::gathered(
 void LayoutComposer::compose_family(FamilyPieces& pieces) const {
   LayoutFamily& family = *pieces.family;
   const estimator::Calibration* rates = pieces.rates ? &*pieces.rates : nullptr;
-  if (family.runs.size() > 1) family.cost = cost_of_pipeline(family.runs, pieces.profiles, rates);
+  if (takes_costs_ && family.runs.size() > 1) {
+    family.cost = cost_of_pipeline(family.runs, pieces.profiles, rates);
+  }
   Composer composer(std::move(family.runs), std::move(pieces.profiles), rates);
   for (Layout* layout : family.layouts) layout->composed = composer.compose(layout->plan);
   const std::set<const Layout*> leanest = leanest_of_worlds(family.layouts);

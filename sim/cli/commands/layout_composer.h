@@ -71,6 +71,7 @@ class LayoutComposer {
   const ClusterJob& job_;
   const Environment& environment_;
   bool takes_all_times_ = false;
+  bool takes_costs_ = false;  ///< of the families' layers
   bool has_composed_ = false;
   std::string first_refusal_;  ///< of a piece
 };

@@ -16,7 +16,7 @@ namespace sim {
 struct LayoutFamily {
   std::vector<estimator::Layout*> layouts;
   std::vector<estimator::PieceRun> runs;
-  std::optional<estimator::LayerCost> cost;  ///< of a layer, once a pipeline was executed
+  std::optional<estimator::LayerCost> cost;  ///< of a layer, where it is asked for
 };
 using LayoutFamilies = std::map<std::string, LayoutFamily>;
 

@@ -131,6 +131,24 @@ TEST(TraceReplay, AHostThatWaitsIssuesNothingUntilThen) {
   EXPECT_DOUBLE_EQ(with_wait([](TracedRank& rank) { rank.host_waits_for_stream(7); }), 11);
 }
 
+TEST(TraceReplay, EndsWithTheLastWorkThatIsAskedFor) {
+  TracedRank rank(0);
+  rank.compute(0, 2);
+  rank.compute(1, 1);
+  rank.compute(0, 3);  // no work later than the second one is asked for
+  rank.wait(0, 0);     // for a record that comes after it
+  rank.compute(0, 1);
+  rank.record(0);
+  ReplayRank played = rank.played();
+  played.iterations = 1;
+  EXPECT_THROW(replay({played}, kFreeHost), UserError);
+  played.last_event = 1;
+  const PlayedRank until = replay({played}, kFreeHost).front();
+  EXPECT_DOUBLE_EQ(until.works[0].end, 2);
+  EXPECT_DOUBLE_EQ(until.works[1].end, 1);
+  EXPECT_DOUBLE_EQ(until.works[2].end, 0);
+}
+
 TEST(TraceReplay, CallsOfOneCommunicatorRunOneAfterTheOtherOnAnyStream) {
   TracedRank rank(0);
   const int64_t data = rank.communicator("dp", 4);
