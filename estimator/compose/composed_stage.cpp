@@ -7,7 +7,9 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "estimator/base/dtype.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/schedule/active_chunks.h"
 #include "estimator/schedule/pipeline_schedule.h"
 
 namespace estimator {
@@ -30,8 +32,29 @@ double shared_state(const Plan& plan, const ModelStateRecord& state, const std::
   return static_cast<double>(bytes);
 }
 
+/// Parameters of a layer like the last one, on a rank that has gathered them.
+double gathered_parameters(const Plan& plan) {
+  const int64_t last = plan.model.num_layers - 1;
+  const ParallelConfig& p = plan.parallelism;
+  const auto share = [](int64_t parameters, int64_t ranks) {
+    return static_cast<double>(parameters) / static_cast<double>(ranks);
+  };
+  const int64_t all = layer_parameter_count(plan.model, last);
+  if (!plan.model.has_experts_in(last)) return share(all, p.tensor);
+  const int64_t experts = plan.model.num_experts * expert_parameter_count(plan.model);
+  return share(all - experts, p.tensor) + share(experts, p.expert * plan.expert_tensor_size());
+}
+
+/// Layers beside those of the chunks that FSDP2 gathers at once. Of the smallest chunks, as the
+/// peak is that of the largest ones.
+int64_t layers_not_gathered(std::vector<int64_t> of_chunks) {
+  if (std::ssize(of_chunks) <= kMostActiveChunks) return 0;
+  std::sort(of_chunks.begin(), of_chunks.end(), std::greater<>());
+  return std::accumulate(of_chunks.begin() + kMostActiveChunks, of_chunks.end(), int64_t{0});
+}
+
 /// Of the allocated bytes, where chunks differ, or are those of torch (see StageMemory).
-constexpr double kMostOffOfUneven = 0.02, kMostOffOfTorchs = 0.06;
+constexpr double kMostOffOfUneven = 0.02, kMostOffOfTorchs = 0.10;
 
 bool has_uneven_chunks(const StageWish& wish) {
   return std::adjacent_find(wish.layers.begin(), wish.layers.end(), std::not_equal_to<>()) !=
@@ -221,8 +244,7 @@ double PieceSet::most_in_flight(const Plan& plan,
   if (wish.layers.size() == 1) {
     return static_cast<double>(wish.in_flight) * forward_bytes(wish, growth).front();
   }
-  const bool has_forwards = pieces_.front().profile.phases[phase].name.ends_with(kForwardBackward);
-  if (!has_forwards) return 0;
+  if (!has_forwards(phase)) return 0;
   return most_held_bytes(schedule_shape(plan),
                          wish.stage,
                          wish.micro_batches,
@@ -289,6 +311,21 @@ double PieceSet::buffer_bytes(const Plan& plan, const StageWish& wish) const {
          (kTokenAndLabel * tokens + static_cast<double>(received) * input_bytes());
 }
 
+bool PieceSet::has_forwards(std::size_t phase) const {
+  return pieces_.front().profile.phases[phase].name.ends_with(kForwardBackward);
+}
+
+/// The one chunk of a piece of torch's pipelines stays gathered under ZeRO stage 2; of several
+/// ones few do.
+double PieceSet::not_gathered_bytes(const Plan& plan,
+                                    const StageWish& wish,
+                                    std::size_t phase) const {
+  const bool keeps_gathered = plan.torch_pipeline() && plan.parallelism.zero_stage == 2;
+  if (!keeps_gathered || !has_forwards(phase)) return 0;
+  return static_cast<double>(layers_not_gathered(wish.layers)) * gathered_parameters(plan) *
+         static_cast<double>(bytes_per_element(plan.training.dtype));
+}
+
 /// While they are built, the weights of one chunk exist twice.
 double PieceSet::allocated_bytes(const Plan& plan, const StageWish& wish, std::size_t phase) const {
   const auto& [small, large] = samples_.at(wish.place);
@@ -308,7 +345,7 @@ double PieceSet::allocated_bytes(const Plan& plan, const StageWish& wish, std::s
                            .buffered = wish.buffered == 0 ? 0 : kMicroBatchesOfPieces};
   return shared + peak_in_flight(plan, wish, phase) -
          small.in_flight * (growth.slope(layers) + of_first) + buffer_bytes(plan, wish) -
-         buffer_bytes(plan, piece);
+         buffer_bytes(plan, piece) - not_gathered_bytes(plan, wish, phase);
 }
 
 double PieceSet::lost_of_stage(const StageWish& wish, std::size_t phase) const {

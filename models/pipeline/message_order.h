@@ -22,10 +22,6 @@ struct MessageRules {
   bool overlaps_warm_up = false;  ///< and with those of warm-up and flush
 };
 
-/// Chunks that are gathered at once under FSDP2: max_active_stages of _add_unshard_reshard() in
-/// torch/distributed/pipelining/schedules.py.
-inline constexpr int64_t kMostActiveChunks = 3;
-
 /// The first `most` chunks of the steps from steps[i] on, each once.
 std::vector<int64_t> next_chunks(const Steps& steps, std::size_t i, std::size_t most);
 

@@ -11,6 +11,7 @@
 
 #include "estimator/plan/cuda_graphs.h"
 #include "estimator/plan/megatron_core.h"
+#include "estimator/schedule/active_chunks.h"
 #include "models/data_parallel/finite_check.h"
 #include "models/pipeline/in_flight.h"
 #include "models/pipeline/message_order.h"
@@ -126,7 +127,7 @@ void Trainer::run_schedule(int64_t iteration) {
 void Trainer::change_active_chunks(const Steps& steps, std::size_t i) {
   if (context_.chunks() == 1) return;
   const std::vector<int64_t> next =
-      next_chunks(steps, i, static_cast<std::size_t>(kMostActiveChunks));
+      next_chunks(steps, i, static_cast<std::size_t>(estimator::kMostActiveChunks));
   const auto is_in = [](const std::vector<int64_t>& chunks, int64_t chunk) {
     return std::find(chunks.begin(), chunks.end(), chunk) != chunks.end();
   };

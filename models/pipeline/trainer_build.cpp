@@ -1,5 +1,6 @@
 // How a trainer builds its shard and its optimizer.
 #include "estimator/plan/dealt_parameters.h"
+#include "estimator/schedule/active_chunks.h"
 #include "models/data_parallel/fully_sharded.h"
 #include "models/data_parallel/joined_data_parallel.h"
 #include "models/data_parallel/zero_shards.h"
@@ -82,7 +83,7 @@ FullyShardedOptions Trainer::fully_sharded_options(int64_t chunk) {
           .in_pipeline = context_.torch_pipeline(),
           .chunk = chunk,
           .gathers_once = context_.torch_pipeline() && context_.plan.parallelism.zero_stage == 2 &&
-                          context_.chunks() <= kMostActiveChunks,
+                          context_.chunks() <= estimator::kMostActiveChunks,
           .observer = context_.observer};
 }
 

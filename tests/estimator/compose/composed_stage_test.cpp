@@ -137,18 +137,19 @@ TEST(ComposedStage, OfTorchsPipelinesHasBuffersForEachMicroBatch) {
     sender.profile.collectives = {send};
   }
   const PieceSet pieces(std::move(all));
-  const auto bytes = [&](const std::vector<StagePlace>& chunks, int64_t buffered) {
+  const auto memory = [&](const std::vector<StagePlace>& chunks, int64_t buffered) {
     const std::vector<int64_t> layers(chunks.size(), 4);
-    return pieces
-        .memory(piece_base({{"parallelism", {{"virtual_stages", 2}}}}),
-                {.place = chunks.back(),
-                 .chunks = chunks,
-                 .layers = layers,
-                 .in_flight = 1,
-                 .stage = 3,
-                 .micro_batches = 16,
-                 .buffered = buffered})
-        .allocated_bytes;
+    return pieces.memory(piece_base({{"parallelism", {{"virtual_stages", 2}}}}),
+                         {.place = chunks.back(),
+                          .chunks = chunks,
+                          .layers = layers,
+                          .in_flight = 1,
+                          .stage = 3,
+                          .micro_batches = 16,
+                          .buffered = buffered});
+  };
+  const auto bytes = [&](const std::vector<StagePlace>& chunks, int64_t buffered) {
+    return memory(chunks, buffered).allocated_bytes;
   };
   using enum StagePlace;
   constexpr int64_t kTokens = 2 * 8 * 128, kMessage = 1000;
@@ -156,6 +157,51 @@ TEST(ComposedStage, OfTorchsPipelinesHasBuffersForEachMicroBatch) {
   EXPECT_EQ(bytes({kMiddle}, 20) - bytes({kMiddle}, 0), 12 * (kTokens + 2 * kMessage));
   EXPECT_EQ(bytes({kMiddle, kLast}, 20) - bytes({kMiddle, kLast}, 0),
             12 * (kTokens + kMessage) + 20 * 2 * kMessage);
+  // 10 % less, of several chunks alone.
+  const StageMemory one = memory({kLast}, 20), two = memory({kMiddle, kLast}, 20);
+  EXPECT_EQ(one.least_allocated_bytes, one.allocated_bytes);
+  EXPECT_EQ(two.least_allocated_bytes, (90 * two.allocated_bytes + 50) / 100);
+}
+
+Plan torch_plan(int64_t zero_stage, int64_t chunks) {
+  return resolve_plan(
+      Json{{"model", {{"preset", "llama3-8b"}, {"num_layers", 48}}},
+           {"cluster", {{"gpu", "h100-sxm"}, {"nodes", 1}, {"gpus_per_node", 8}}},
+           {"parallelism",
+            {{"pipeline", 4}, {"zero_stage", zero_stage}, {"virtual_stages", chunks}}},
+           {"training",
+            {{"framework", "torchtitan"}, {"micro_batch_size", 1}, {"global_batch_size", 64}}}},
+      {});
+}
+
+/// A stage with so many chunks, which have twelve layers together.
+int64_t bytes_of_torchs_chunks(int64_t zero_stage, int64_t chunks) {
+  std::vector<ExecutedPiece> all;
+  for (const int64_t layers : kPieceLayers) {
+    for (const int64_t in_flight : {3, 2}) {
+      all.push_back(piece(StagePlace::kMiddle, layers, in_flight));
+      all.back().profile.phases.back().peak.allocated_bytes += 1L << 34;
+    }
+  }
+  const auto count = static_cast<std::size_t>(chunks);
+  return PieceSet(std::move(all))
+      .memory(torch_plan(zero_stage, chunks),
+              {.place = StagePlace::kMiddle,
+               .chunks = std::vector(count, StagePlace::kMiddle),
+               .layers = std::vector<int64_t>(count, 12 / chunks),
+               .in_flight = 1,
+               .micro_batches = 16})
+      .allocated_bytes;
+}
+
+// Of one layer of Llama-3 8B: queries and the output, keys and values, three products of 14,336
+// and two norms, in 16 bits.
+TEST(ComposedStage, OfTorchsPipelinesGathersTheParametersOfThreeChunks) {
+  constexpr int64_t kHidden = 4096;
+  constexpr int64_t kLayer =
+      2 * (2 * kHidden * kHidden + 2 * kHidden * 1024 + 3 * kHidden * 14336 + 2 * kHidden);
+  EXPECT_EQ(bytes_of_torchs_chunks(3, 3), bytes_of_torchs_chunks(2, 3));
+  EXPECT_EQ(bytes_of_torchs_chunks(3, 4) - bytes_of_torchs_chunks(2, 4), 3 * kLayer);
 }
 
 TEST(ComposedStage, HoldsTheWeightsOfOneChunkTwiceWhileItIsBuilt) {
