@@ -83,12 +83,14 @@ void Checks::in_one_piece(const at::Tensor& tensor) const {
   }
 }
 
-void Checks::in_one_piece(const Tensors& tensors) const {
+void Checks::each_in_one_piece(const Tensors& tensors) const {
   if (tensors.empty()) refuse("the list of tensors is empty");
-  for (const at::Tensor& tensor : tensors) {
-    in_one_piece(tensor);
-    same_dtype_and_device(tensors.front(), tensor);
-  }
+  for (const at::Tensor& tensor : tensors) in_one_piece(tensor);
+}
+
+void Checks::in_one_piece(const Tensors& tensors) const {
+  each_in_one_piece(tensors);
+  for (const at::Tensor& tensor : tensors) same_dtype_and_device(tensors.front(), tensor);
 }
 
 void Checks::same_dtype_and_device(const at::Tensor& a, const at::Tensor& b) const {

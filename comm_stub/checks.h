@@ -33,8 +33,9 @@ class Checks {
   void contiguous(const at::Tensor& tensor) const;
   /// The tensor must be dense, without gaps or overlaps in memory, and of a dtype that NCCL has.
   void in_one_piece(const at::Tensor& tensor) const;
-  /// There must be at least one tensor; each must be in_one_piece(), and all must have the same
-  /// dtype and device.
+  /// There must be at least one tensor, and each must be in_one_piece().
+  void each_in_one_piece(const Tensors& tensors) const;
+  /// Besides, all must have the same dtype and device.
   void in_one_piece(const Tensors& tensors) const;
 
   void same_dtype_and_device(const at::Tensor& a, const at::Tensor& b) const;

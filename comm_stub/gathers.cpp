@@ -60,8 +60,8 @@ WorkPtr StubBackend::allgather_into_tensor_coalesced(Tensors& outputs,
                                                      Tensors& inputs,
                                                      const c10d::AllgatherOptions& options) {
   const Checks check = checks("allgather_into_tensor_coalesced");
-  check.in_one_piece(inputs);
-  check.in_one_piece(outputs);
+  check.each_in_one_piece(inputs);
+  check.each_in_one_piece(outputs);
   check.one_output_for_each_input(outputs.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     check.same_dtype_and_device(outputs[i], inputs[i]);

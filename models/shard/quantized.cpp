@@ -353,23 +353,22 @@ Quantized QuantizedProducts::memory_for_all(const Quantized& part,
   return whole;
 }
 
-/// _start_all_gather_fp8_blockwise in transformer_engine/pytorch/distributed.py, whose scales
-/// travel as fp32; one call here has one type.
+/// _start_all_gather_fp8_blockwise in transformer_engine/pytorch/distributed.py
 PendingCall QuantizedProducts::gather_fp32_blocks(const Quantized& whole,
                                                   const Quantized& part,
                                                   Communicator& group) const {
   std::vector<at::Tensor> outputs, inputs;
   const auto add = [&](const at::Tensor& of_all, const at::Tensor& own) {
-    outputs.push_back(as_bytes(of_all));
-    inputs.push_back(as_bytes(own));
+    outputs.push_back(of_all);
+    inputs.push_back(own);
   };
   if (part.by_rows.defined()) {
     add(whole.arrived_scale, part.scale_of_rows.t());
-    add(rows(whole.by_rows), rows(part.by_rows));
+    add(as_bytes(rows(whole.by_rows)), as_bytes(rows(part.by_rows)));
   }
   if (part.by_columns.defined()) {
     add(whole.scale_of_columns.t(), part.scale_of_columns.t());
-    add(whole.arrived_columns, part.by_columns);
+    add(as_bytes(whole.arrived_columns), as_bytes(part.by_columns));
   }
   return group.start_all_gather(std::move(outputs), std::move(inputs));
 }

@@ -86,6 +86,16 @@ TEST_F(Gathers, CoalescedAllGatherIsOneRecordForEachPair) {
   EXPECT_EQ(calls[1].bytes, 16);
 }
 
+// TransformerEngine gathers fp32 scales and 8-bit elements so.
+TEST_F(Gathers, CoalescedAllGatherTakesSeveralTypes) {
+  Tensors inputs = {floats({1}), at::ones({3}, at::kByte)};
+  Tensors outputs = {unwritten({2}), unwritten({6}, at::kByte)};
+  stub(2, 0)->allgather_into_tensor_coalesced(outputs, inputs, {});
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].dtype, "Float");
+  EXPECT_EQ(calls[1].dtype, "Byte");
+}
+
 TEST_F(Gathers, CoalescedAllGatherOfListsFillsEveryMembersList) {
   Tensors inputs = {floats({1}), floats({2, 3})};
   std::vector<Tensors> outputs = {{unwritten({1}), unwritten({2})},

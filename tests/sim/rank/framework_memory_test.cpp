@@ -95,13 +95,15 @@ TEST(MegatronFramework, KeepsWeightsInFourBitsBesideThoseInSixteen) {
             2 * 2 * 12 * h * h * 9 / 16 + kLargest);
 }
 
-/// Bytes of a gather of a quantized sequence, and how many there are in an iteration.
-std::map<int64_t, int64_t> gathers_of(Json plan) {
+/// Bytes of a gather of a quantized sequence, and how many of the type there are in an iteration.
+std::map<int64_t, int64_t> gathers_of(Json plan, const char* type = "Byte") {
   plan["parallelism"] = {{"tensor", 2}, {"sequence_parallel", true}};
   plan["cluster"]["gpus_per_node"] = 2;
   std::map<int64_t, int64_t> gathers;
   for (const auto& record : execute(gpt_plan(plan)).collectives) {
-    if (record.call.dtype == "Byte") gathers[record.call.bytes] += record.count;
+    const bool gathers_type =
+        record.call.kind == estimator::CollectiveKind::kAllGather && record.call.dtype == type;
+    if (gathers_type) gathers[record.call.bytes] += record.count;
   }
   return gathers;
 }
@@ -117,7 +119,10 @@ TEST(MegatronFramework, GathersScalesOfBlocksWithThePartsOfASequence) {
   EXPECT_EQ(of_tensors, (std::map<int64_t, int64_t>{{kWhole, layers * 6}}));
   EXPECT_EQ(of_blocks,
             (std::map<int64_t, int64_t>{{kWhole, layers * 8}, {kWhole / 32, layers * 8}}));
-  EXPECT_EQ(gathers_of(eight_bits("h100", "blockwise")), of_blocks);  // four bytes for 128
+  const Json of_128 = eight_bits("h100", "blockwise");
+  EXPECT_EQ(gathers_of(of_128), (std::map<int64_t, int64_t>{{kWhole, layers * 8}}));
+  EXPECT_EQ(gathers_of(of_128, "Float"),
+            (std::map<int64_t, int64_t>{{kWhole * 4 / 128, layers * 8}}));
   EXPECT_EQ(gathers_of(four_bits()),
             (std::map<int64_t, int64_t>{{kWhole / 2, layers * 8}, {kWhole / 16, layers * 8}}));
 }
