@@ -24,7 +24,9 @@ LoraAdapter::LoraAdapter(const ShardContext& context, ParameterStore& store, con
 at::Tensor LoraAdapter::add_to(const at::Tensor& output, const at::Tensor& input) const {
   const at::Tensor wide = input.to(down_->value.scalar_type());
   const at::Tensor low = at::linear(dropout(wide, dropout_), down_->value);
-  return (output + at::linear(low, up_->value) * kAdapterScaling).to(output.scalar_type());
+  at::Tensor added = at::linear(low, up_->value);
+  added = added * kAdapterScaling;  // frees what the product gave before the sum is there
+  return (output + added).to(output.scalar_type());
 }
 
 }  // namespace models

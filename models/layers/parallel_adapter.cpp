@@ -62,8 +62,9 @@ ParallelAdapter::ParallelAdapter(ShardContext& context,
 at::Tensor ParallelAdapter::add_to(const at::Tensor& output, const at::Tensor& input) const {
   const at::Tensor read = dropout(input, dropout_);
   const bool is_row = std::holds_alternative<RowParallelLinear>(in_);
-  const at::Tensor added = is_row ? beside_row(read) : beside_column(read);
-  return output + added * kAdapterScaling;
+  at::Tensor added = is_row ? beside_row(read) : beside_column(read);
+  added = added * kAdapterScaling;  // frees what the product gave before the sum is there
+  return output + added;
 }
 
 at::Tensor ParallelAdapter::beside_column(const at::Tensor& input) const {

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
+#include <string>
 
 #include "tests/sim/rank/executed_rank.h"
 
@@ -84,6 +86,21 @@ TEST(MegatronAdapters, AreIn16BitsWithGradientsAndStateInFp32) {
     const auto frozen = execute(gpt_plan(trained)).model_state->parameter_bytes;
     EXPECT_EQ(state.parameter_bytes - frozen, 2 * adapters);
   }
+}
+
+// x = x * (alpha / dim) in ParallelLinearAdapter.forward: nothing is left of the second matrix's
+// product when the sum is made. Beside this sum there are the layer's product and the scaled one.
+TEST(MegatronAdapters, FreeTheirProductBeforeItIsAdded) {
+  const auto above_attention = [](double width) {
+    const Json changes = {{"model", {{"ffn_hidden_size", width}}}};
+    std::map<std::string, int64_t> peaks;
+    for (const auto& module : adapted(1, changes, {"linear_fc1"}).modules) {
+      peaks[module.path] = module.forward_peak_bytes;
+    }
+    return static_cast<double>(peaks.at("layers.0.mlp.linear_fc1") -
+                               peaks.at("layers.0.self_attention.linear_qkv"));
+  };
+  EXPECT_EQ(above_attention(8 * h) - above_attention(4 * h), 3 * 2 * s * b * 4 * h);
 }
 
 /// Of one more layer.
