@@ -66,8 +66,8 @@ FrameworkTraits megatron_lm() {
           "fp8_format: linear layers but, without fp8_output_proj, the output layer quantize "
           "inputs, weights and output "
           "gradients; weights in 8 bits are kept beside those in 16, on Hopper transposed, too; "
-          "rows of each expert are padded to a multiple of 16 (mxfp8: 32); the reduction of the "
-          "largest elements of the recipe delayed is not counted",
+          "rows of each expert are padded to a multiple of 16 (mxfp8: 32); with the recipe delayed "
+          "the ranks of a stage agree on the largest elements of all its layers",
           "fp4_format: the same in 4 bits, with a transposed copy and scales of 16 elements, after "
           "Hadamard transforms; rows of each expert are padded to a multiple of 128",
           "cross_entropy_fusion none, native (compiled; has a second fp32 buffer for a short time) "

@@ -117,6 +117,8 @@ RankGroup ParallelLayout::group(GroupKind kind, int64_t rank) const {
         return {expert_tensor, expert};
       case GroupKind::kInstances:
         return {instances};
+      case GroupKind::kStage:
+        return {tensor, context, data};
     }
     throw std::logic_error("ParallelLayout: unknown group");
   }();

@@ -54,8 +54,9 @@ enum class GroupKind {
   kExpertTensor,  ///< ranks that share the same experts by tensor parallelism
   kExpertModel,   ///< expert-tensor x expert: all experts of a layer
   kInstances,     ///< ranks that hold the same ZeRO shard, one of each instance of the optimizer
+  kStage,         ///< tensor x context x data: all ranks of one pipeline stage
 };
-constexpr std::array<EnumName<GroupKind>, 14> enum_names(GroupKind) {
+constexpr std::array<EnumName<GroupKind>, 15> enum_names(GroupKind) {
   return {{{GroupKind::kWorld, "world"},
            {GroupKind::kTensor, "tensor"},
            {GroupKind::kContext, "context"},
@@ -69,7 +70,8 @@ constexpr std::array<EnumName<GroupKind>, 14> enum_names(GroupKind) {
            {GroupKind::kExpertData, "expert_data"},
            {GroupKind::kExpertTensor, "expert_tensor"},
            {GroupKind::kExpertModel, "expert_model"},
-           {GroupKind::kInstances, "instances"}}};
+           {GroupKind::kInstances, "instances"},
+           {GroupKind::kStage, "stage"}}};
 }
 
 /// Whether the ranks of such a group hold the same parameters (of experts or of the rest). Such

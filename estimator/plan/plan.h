@@ -289,6 +289,7 @@ struct TrainingConfig {
   bool fp8_param_gather = false;
   bool fp8_dot_product_attention = false;
   bool fp8_output_proj = false;
+  bool tp_only_amax_red = false;
   Fp4Format fp4_format = Fp4Format::kNone;
   Fp4Recipe fp4_recipe = Fp4Recipe::kNvfp4;
   bool fp4_param_gather = false;

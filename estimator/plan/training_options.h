@@ -222,6 +222,11 @@ void visit_quantization(Visitor& visit, TrainingConfig& training) {
         {"of 8 bits: a tensor's scale comes from earlier iterations (delayed), or from its own "
          "largest element (tensorwise); or 32 elements have one (mxfp8, on Blackwell)",
          {{"--fp8-recipe"}}});
+  visit("tp_only_amax_red",
+        training.tp_only_amax_red,
+        {"of 8 bits with scales from earlier iterations: only tensor and context ranks agree on "
+         "them, not all ranks of a stage",
+         {{"--tp-only-amax-red", "true"}}});
   visit("fp8_param_gather",
         training.fp8_param_gather,
         {"of 8 bits: the weights of these layers are in 8 bits alone, and are gathered so after a "

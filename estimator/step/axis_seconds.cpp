@@ -22,6 +22,7 @@ double& seconds_of_axis(ExposedCommunication& communication, GroupKind group) {
     case GroupKind::kDataContext:
     case GroupKind::kExpertData:
     case GroupKind::kInstances:
+    case GroupKind::kStage:
       return communication.data;
     case GroupKind::kContext:
     case GroupKind::kTensorContext:

@@ -173,7 +173,7 @@ at::Tensor ExpertMlp::shared_experts(const at::Tensor& input) const {
   const auto segment = [this](const torch::autograd::variable_list& inputs) {
     return shared_->forward(inputs[0]);
   };
-  return checkpoint(segment, {input}, context_.observer);
+  return checkpoint(segment, {input}, context_.observer, {.scales = context_.delayed_scales});
 }
 
 /// Where a CUDA graph ends with the router, or with what is prepared, `shared` is one of its

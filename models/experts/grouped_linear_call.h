@@ -38,6 +38,7 @@ struct GroupedLinearCall {
 struct KeptGroupedCall {
   std::shared_ptr<const GroupedLinearCall> call;
   std::vector<int64_t> rows_of;
+  bool agrees = false;  ///< on delayed scales of gradients after its backward
 };
 
 /// For each expert, its rows of both; begins at row 0.

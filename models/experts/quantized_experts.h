@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/experts/grouped_linear_call.h"
+#include "models/shard/delayed_scales.h"
 #include "models/shard/quantized_parameter.h"
 
 namespace models {
@@ -13,6 +14,7 @@ struct QuantizedExperts {
   bool keeps_input;  ///< in 16 bits, and quantizes it again: it is computed again, too
   Observer& observer;
   std::vector<QuantizedWeight> copies;  ///< of each expert's weight
+  ScaledModule scales;
 };
 
 /// The weights as they are in this iteration.

@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/experts/quantized_experts.h"
+#include "models/shard/delayed_scales.h"
 #include "models/shard/kept_value.h"
 #include "models/shard/kernel_scope.h"
 
@@ -94,6 +95,7 @@ struct QuantizedGroupedFunction : torch::autograd::Function<QuantizedGroupedFunc
     results.insert(results.end(), of_weights.begin(), of_weights.end());
     results.insert(results.end(), of_biases.begin(), of_biases.end());
     results.emplace_back();  // of the call
+    if (kept_call.agrees) kept_call.call->quantized->scales.agree_after_backward();
     return results;
   }
 
@@ -221,13 +223,20 @@ std::shared_ptr<QuantizedExperts> make_quantized_experts(const ShardContext& con
       QuantizedExperts{.products = {plan, context.device_computes},
                        .keeps_input = spec.input_is_computed_again,
                        .observer = context.observer,
-                       .copies = std::vector<QuantizedWeight>(spec.experts)});
+                       .copies = std::vector<QuantizedWeight>(spec.experts),
+                       .scales = {context.delayed_scales, spec.experts}});
 }
 
 at::Tensor quantized_grouped_linear(const at::Tensor& input,
                                     const std::vector<at::Tensor>& parameters,
                                     const KeptGroupedCall& kept_call) {
-  return QuantizedGroupedFunction::apply(input, at::TensorList(parameters), kept_call);
+  ScaledModule& scales = kept_call.call->quantized->scales;
+  scales.begin();
+  KeptGroupedCall own = kept_call;
+  own.agrees = scales.comes_first(/*leaves_it=*/!kept_call.call->issued_together);
+  const at::Tensor output = QuantizedGroupedFunction::apply(input, at::TensorList(parameters), own);
+  scales.end();
+  return output;
 }
 
 }  // namespace models

@@ -82,7 +82,8 @@ Norm::Norm(ShardContext& context,
       weight_in_fp32_(context.plan.model.norm_weight_in_fp32),
       fused_(context.plan.training.rms_norm_fusion && !of_operators_),
       modules_(context.modules),
-      python_(context.python_of_engine(kTransformerEngineNorm)) {
+      python_(context.python_of_engine(kTransformerEngineNorm)),
+      scales_(context.delayed_scales) {
   if (!context.plan.model.norms_have_weights()) return;
   const std::vector<int64_t> shape = {of_rows.width};
   const bool partial = of_rows.is_partial;
@@ -100,9 +101,17 @@ Norm::Norm(ShardContext& context,
   }
 }
 
+/// TransformerEngine's operations count as modules with scales, also outside of its autocast
+/// (forward() of _OperationFuserAutogradFunction).
+at::Tensor Norm::agreed(const at::Tensor& input) const {
+  const bool has_backward = input.requires_grad() || (weight_ != nullptr && weight_->trained);
+  const bool agrees = scales_ && has_backward && scales_->comes_first(/*leaves_it=*/false);
+  return agrees ? agreed_on_after(input, scales_) : input;
+}
+
 at::Tensor Norm::forward(const at::Tensor& input) const {
   const auto computed = [this](const at::Tensor& in) {
-    return as_python(python_, [&] { return compute(in); });
+    return as_python(python_, [&] { return compute(agreed(in)); });
   };
   if (weight_ == nullptr) return computed(input);
   ParameterList parameters = {weight_};

@@ -23,10 +23,14 @@ class Norm {
                        int64_t width);
   at::Tensor forward(const at::Tensor& input) const;
   /// It is part of the linear layer behind it, and no module by itself.
-  void belongs_to_linear() { python_ = nullptr; }
+  void belongs_to_linear() {
+    python_ = nullptr;
+    scales_ = nullptr;
+  }
 
  private:
   at::Tensor compute(const at::Tensor& input) const;
+  at::Tensor agreed(const at::Tensor& input) const;
   at::Tensor layer_norm(const at::Tensor& input) const;
 
   struct Shape {
@@ -46,7 +50,8 @@ class Norm {
   bool weight_in_fp32_;
   bool fused_;
   ModuleRunner* modules_;
-  const char* python_;  ///< for host_work.h
+  const char* python_;                     ///< for host_work.h
+  std::shared_ptr<DelayedScales> scales_;  ///< null where none are delayed
 };
 
 }  // namespace models

@@ -20,6 +20,7 @@ QuantizedLayer::QuantizedLayer(const ShardContext& context, const LinearSpec& sp
       frees_input(spec.after_norm && !spec.adapter_reads),
       keeps_rows(spec.after_norm && estimator::quantization_of(context.plan.training).bits == 4),
       agreeing(is_row || !context.sequence_parallel() ? nullptr : context.groups.tensor),
+      scales(context.delayed_scales, /*products=*/1),
       observer_(context.observer) {}
 
 const Quantized& QuantizedLayer::weight(const LinearCall& call, WeightUse use) {
@@ -92,13 +93,20 @@ at::Tensor gradient_of_input(const LinearCall& call,
       .view(product_shape(gradient.by_rows, call.weight->value.size(1)));
 }
 
+/// A forward.
+struct KeptCall {
+  CallPointer call;
+  bool agrees;  ///< on delayed scales of gradients after its backward
+};
+
 struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
   static at::Tensor forward(AutogradContext* context,
                             const at::Tensor& input,
                             const at::Tensor&,  // the weight
                             const std::optional<at::Tensor>& bias,
-                            const CallPointer& call) {
-    keep(context, call);
+                            const KeptCall& kept_call) {
+    keep(context, kept_call);
+    const CallPointer& call = kept_call.call;
     start_product(*call, input);
     QuantizedLayer& layer = *call->quantized;
     const QuantizedProducts& products = layer.products;
@@ -119,7 +127,8 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const CallPointer& call = kept<CallPointer>(context);
+    const KeptCall& kept_call = kept<KeptCall>(context);
+    const CallPointer& call = kept_call.call;
     const variable_list saved = context->get_saved_variables();
     QuantizedLayer& layer = *call->quantized;
     const QuantizedProducts& products = layer.products;
@@ -143,6 +152,7 @@ struct QuantizedFunction : torch::autograd::Function<QuantizedFunction> {
     if (gathers_input(*call)) products.transpose(input);
     const at::Tensor of_weight = finish_weight(call, gradient, input, sixteen_bits.scalar_type());
     summing.wait();
+    if (kept_call.agrees) layer.scales.agree_after_backward();
     return {input_gradient, of_weight, bias, at::Tensor()};
   }
 
@@ -212,8 +222,9 @@ struct FrozenQuantizedFunction : torch::autograd::Function<FrozenQuantizedFuncti
                             const at::Tensor&,  // the weight
                             const std::optional<at::Tensor>& bias,
                             const std::optional<at::Tensor>& held,
-                            const CallPointer& call) {
-    keep(context, call);
+                            const KeptCall& kept_call) {
+    keep(context, kept_call);
+    const CallPointer& call = kept_call.call;
     start_product(*call, input);
     const QuantizedLayer& layer = *call->quantized;
     const c10::ScalarType type = input.scalar_type();
@@ -229,10 +240,12 @@ struct FrozenQuantizedFunction : torch::autograd::Function<FrozenQuantizedFuncti
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const CallPointer& call = kept<CallPointer>(context);
+    const KeptCall& kept_call = kept<KeptCall>(context);
+    const CallPointer& call = kept_call.call;
     const Quantized gradient = quantized_gradient(*call, gradients[0]);
     at::Tensor of_input = gradient_of_input(*call, gradient, gradients[0].scalar_type());
     if (call->tensor_group && !call->quantized->row_parallel) start_sum(*call, of_input).wait();
+    if (kept_call.agrees) call->quantized->scales.agree_after_backward();
     return {of_input, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 
@@ -252,8 +265,16 @@ at::Tensor quantized_linear(const at::Tensor& input,
                             const std::optional<at::Tensor>& bias,
                             const at::Tensor& held,
                             const std::shared_ptr<const LinearCall>& call) {
-  if (call->trains_weight) return QuantizedFunction::apply(input, weight, bias, call);
-  return FrozenQuantizedFunction::apply(input, weight, bias, if_defined(held), call);
+  ScaledModule& scales = call->quantized->scales;
+  scales.begin();
+  const bool has_backward = call->trains_weight || input.requires_grad();
+  const KeptCall kept_call{call, has_backward && scales.comes_first(/*leaves_it=*/true)};
+  const at::Tensor output =
+      call->trains_weight
+          ? QuantizedFunction::apply(input, weight, bias, kept_call)
+          : FrozenQuantizedFunction::apply(input, weight, bias, if_defined(held), kept_call);
+  scales.end();
+  return output;
 }
 
 }  // namespace models

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "models/layers/parallel_linear.h"
+#include "models/shard/delayed_scales.h"
 #include "models/shard/quantized.h"
 #include "models/shard/quantized_parameter.h"
 
@@ -34,6 +35,7 @@ class QuantizedLayer {
   const bool keeps_rows;
   /// The ranks that agree on the scale of an input of which each has a part; or null.
   const std::shared_ptr<Communicator> agreeing;
+  ScaledModule scales;
 
  private:
   Observer& observer_;

@@ -142,8 +142,11 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
     context->save_for_backward(inputs.vec());
     KeptSegment& own = kept<KeptSegment>(context);
     const OutputKeeper::Scope scope(segment.options.keeper.get(), &own.outputs);
-    variable_list outputs =
-        segment.run(inputs.vec());  // grad mode is off inside a function's forward
+    variable_list outputs = in_checkpoint(segment.options.scales.get(),
+                                          DelayedScales::Checkpoint::kForward,
+                                          [&] {  // grad mode is off inside a function's forward
+                                            return segment.run(inputs.vec());
+                                          });
     if (const Group& group = segment.options.dividing) {
       own.first_shape = inputs[0].sizes().vec();
       cut(inputs[0], *group);
@@ -166,7 +169,9 @@ struct CheckpointFunction : torch::autograd::Function<CheckpointFunction> {
       const c10::AutoGradMode with_gradients(true);
       const AutocastScope autocast(segment.autocast);
       const OutputKeeper::Scope scope(segment.options.keeper.get(), &segment.outputs);
-      return segment.run(inputs);
+      return in_checkpoint(segment.options.scales.get(), DelayedScales::Checkpoint::kAgain, [&] {
+        return segment.run(inputs);
+      });
     }();
     if (segment.options.holds_output) {
       run_backward({torch::autograd::impl::gradient_edge(outputs[0])}, {gradients[0]});

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "models/layers/sequence_mappings.h"
+#include "models/shard/delayed_scales.h"
 #include "models/shard/observer.h"
 #include "models/shard/output_keeper.h"
 
@@ -31,6 +32,8 @@ struct CheckpointOptions {
   /// (distribute_saved_activations of CheckpointFunction in
   /// megatron/core/tensor_parallel/random.py, d98e8a6).
   Group dividing = nullptr;
+  /// Of TransformerEngine's checkpoint, whose layers have them.
+  std::shared_ptr<DelayedScales> scales = nullptr;
 };
 
 /// Runs segment(inputs) and keeps only the inputs and what passes through the keeper. Gradients of

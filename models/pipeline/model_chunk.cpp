@@ -280,9 +280,11 @@ void ModelChunk::begin_layers(const MicroBatchData& data) const {
   for (const auto& rotary : {rotary_, rotary_in_window_}) {
     if (rotary) rotary->begin_forward();  // before the first layer runs
   }
+  if (context_.delayed_scales) context_.delayed_scales->begin_layers();
 }
 
 void ModelChunk::end_layers() const {
+  if (context_.delayed_scales) context_.delayed_scales->end_layers();
   if (window_) window_->end_forward();
 }
 

@@ -54,17 +54,20 @@ at::Tensor PredictionLayer::forward(const at::Tensor& hidden, const at::Tensor& 
   };
   if (!layer_.is_checkpoint()) return segment({hidden, embedded});
   // Where tensor ranks divide the hidden states, those that the caller holds stay whole.
-  return checkpoint(segment,
-                    {hidden.view(hidden.sizes()), embedded},
-                    context_.observer,
-                    layer_checkpoint(context_));
+  return in_layers(context_.delayed_scales.get(), [&] {
+    return checkpoint(segment,
+                      {hidden.view(hidden.sizes()), embedded},
+                      context_.observer,
+                      layer_checkpoint(context_));
+  });
 }
 
 at::Tensor PredictionLayer::compute(const at::Tensor& hidden, const at::Tensor& embedded) const {
-  at::Tensor output = joined(hidden, embedded);
+  DelayedScales* scales = context_.delayed_scales.get();
+  at::Tensor output = in_layers(scales, [&] { return joined(hidden, embedded); });
   {
     const ModuleScope scope(context_.observer, kLayer);
-    output = layer_.compute(output);
+    output = in_layers(scales, [&] { return layer_.compute(output); });
   }
   return normalized(final_norm_, "final_layernorm", output);
 }

@@ -18,6 +18,10 @@ using enum estimator::RecomputeModule;
 using estimator::GraphModule;
 using torch::autograd::variable_list;
 
+/// Of TransformerEngine's attention, which counts them also where it runs in 16 bits
+/// (DotProductAttention.forward).
+constexpr int64_t kProductsOfCore = 3;
+
 constexpr const char* kAttentionNorm = "input_layernorm";
 constexpr const char* kMlpNorm = "pre_mlp_layernorm";
 constexpr const char* kAfterAttention = "post_self_attn_layernorm";
@@ -126,7 +130,8 @@ CheckpointOptions layer_checkpoint(const ShardContext& context) {
   return {.keeper = context.keeper,
           .holds_output = !context.framework().selective_by_operator,
           .dividing =
-              context.plan.training.distribute_saved_activations ? context.groups.tensor : nullptr};
+              context.plan.training.distribute_saved_activations ? context.groups.tensor : nullptr,
+          .scales = context.delayed_scales};
 }
 
 TransformerLayer::TransformerLayer(ShardContext& context,
@@ -146,6 +151,7 @@ TransformerLayer::TransformerLayer(ShardContext& context,
       attention_norm_(make_attention_norm(context, store, name_ + ".input_layernorm")),
       attention_(
           make_attention(context, store, name_ + ".self_attention", number.of_model, shared)),
+      core_scales_(std::make_unique<ScaledModule>(context.delayed_scales, kProductsOfCore)),
       mlp_norm_(make_mlp_norm(context, store, name_ + ".pre_mlp_layernorm", number)),
       mlp_(make_feed_forward(context, store, name_ + ".mlp", number.of_model, shared)),
       after_attention_(make_norm_after(context, store, name_ + ".post_self_attn_layernorm")),
@@ -250,7 +256,9 @@ at::Tensor TransformerLayer::with_attention(const at::Tensor& given) const {
   const at::Tensor input = context_.graphs->begin(GraphModule::kAttention, has_experts_, given);
   const NormOutput normal =
       norm_output(attention_norm_, kAttentionNorm, input, recomputes_attention_norm_);
+  core_scales_->begin();
   const at::Tensor attended = attention_->forward(normal.value);
+  core_scales_->end();
   normal.was_read_for(attended);
   const at::Tensor output =
       added(attended, attention_->bias(), after_attention_, kAfterAttention, input);
@@ -278,12 +286,14 @@ at::Tensor TransformerLayer::with_mlp(const at::Tensor& given) const {
     const GraphModule last = has_experts_ ? GraphModule::kMoe : GraphModule::kMlp;
     return context_.graphs->end(last, has_experts_, {sum})[0];
   };
+  const CheckpointOptions again{.scales = context_.delayed_scales};
   if (recomputes_mlp_ && norm_in_mlp_) {
-    return add(checkpoint(run_with_norm, {input}, context_.observer));
+    return add(checkpoint(run_with_norm, {input}, context_.observer, again));
   }
   const NormOutput normal = norm_output(mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_);
-  const at::Tensor output = recomputes_mlp_ ? checkpoint(run, {normal.value}, context_.observer)
-                                            : mlp_->forward(normal.value);
+  const at::Tensor output = recomputes_mlp_
+                                ? checkpoint(run, {normal.value}, context_.observer, again)
+                                : mlp_->forward(normal.value);
   normal.was_read_for(output);
   return add(output);
 }

@@ -113,6 +113,7 @@ class TransformerLayer {
   std::shared_ptr<const RotaryEmbedding> rotary_;  ///< null without rotary positions
   std::optional<Norm> attention_norm_;
   std::unique_ptr<const Attention> attention_;
+  std::unique_ptr<ScaledModule> core_scales_;
   std::optional<Norm> mlp_norm_;
   std::unique_ptr<const FeedForward> mlp_;
   std::optional<Norm> after_attention_, after_mlp_;

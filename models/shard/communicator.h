@@ -110,6 +110,7 @@ struct ProcessGroups {
   std::shared_ptr<Communicator> expert_model;    ///< expert x expert_tensor: one set of all experts
   std::shared_ptr<Communicator> expert_data;     ///< gradients and optimizer shards of experts
   std::shared_ptr<Communicator> instances;       ///< the same shard in each instance
+  std::shared_ptr<Communicator> stage;           ///< all ranks of the pipeline stage
 };
 
 /// Each of them, and the group of a layout that it is.
@@ -117,7 +118,7 @@ struct GroupOfKind {
   estimator::GroupKind kind;
   std::shared_ptr<Communicator> ProcessGroups::*group;
 };
-inline constexpr std::array<GroupOfKind, 11> kGroupsOfKinds = {
+inline constexpr std::array<GroupOfKind, 12> kGroupsOfKinds = {
     {{estimator::GroupKind::kTensor, &ProcessGroups::tensor},
      {estimator::GroupKind::kContext, &ProcessGroups::context},
      {estimator::GroupKind::kDataContext, &ProcessGroups::data},
@@ -128,7 +129,8 @@ inline constexpr std::array<GroupOfKind, 11> kGroupsOfKinds = {
      {estimator::GroupKind::kExpertTensor, &ProcessGroups::expert_tensor},
      {estimator::GroupKind::kExpertModel, &ProcessGroups::expert_model},
      {estimator::GroupKind::kExpertData, &ProcessGroups::expert_data},
-     {estimator::GroupKind::kInstances, &ProcessGroups::instances}}};
+     {estimator::GroupKind::kInstances, &ProcessGroups::instances},
+     {estimator::GroupKind::kStage, &ProcessGroups::stage}}};
 
 inline int64_t group_size(const std::shared_ptr<Communicator>& group) {
   return group ? group->size() : 1;

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/quantization.h"
 
 namespace models {
 
@@ -20,6 +21,19 @@ c10::ScalarType scalar_type(estimator::Dtype dtype) {
 
 std::shared_ptr<DelayedGradients> make_delayed_gradients(const estimator::Plan& plan) {
   return plan.parallelism.delay_wgrad_compute ? std::make_shared<DelayedGradients>() : nullptr;
+}
+
+/// get_amax_reduction_group in megatron/core/parallel_state.py
+std::shared_ptr<DelayedScales> make_delayed_scales(const estimator::Plan& plan,
+                                                   const ProcessGroups& groups,
+                                                   at::Device device,
+                                                   Observer& observer) {
+  const bool is_delayed =
+      estimator::quantizes(plan.training) && !estimator::quantization_of(plan.training).finds_scale;
+  if (!is_delayed) return nullptr;
+  const bool of_sequence = plan.training.tp_only_amax_red;
+  return std::make_shared<DelayedScales>(
+      of_sequence ? groups.tensor_context : groups.stage, device, observer);
 }
 
 std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan) {

@@ -14,6 +14,7 @@
 #include "models/shard/communicator.h"
 #include "models/shard/context_chunks.h"
 #include "models/shard/delayed_gradients.h"
+#include "models/shard/delayed_scales.h"
 #include "models/shard/framework_buffers.h"
 #include "models/shard/layer_graphs.h"
 #include "models/shard/module_runner.h"
@@ -32,6 +33,12 @@ class FullySharded;
 
 /// Null if the plan delays none.
 std::shared_ptr<DelayedGradients> make_delayed_gradients(const estimator::Plan& plan);
+
+/// Null if the plan's scales do not follow from earlier micro-batches.
+std::shared_ptr<DelayedScales> make_delayed_scales(const estimator::Plan& plan,
+                                                   const ProcessGroups& groups,
+                                                   at::Device device,
+                                                   Observer& observer);
 
 /// The keeper for selective recompute by operator; null if the plan does not use it.
 std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan);
@@ -52,6 +59,8 @@ struct ShardContext {
   std::shared_ptr<OutputKeeper> keeper = make_output_keeper(plan);
   std::shared_ptr<DelayedGradients> delayed_gradients = make_delayed_gradients(plan);
   std::shared_ptr<PagedStash> stash = make_paged_stash(plan, device, observer, device_computes);
+  std::shared_ptr<DelayedScales> delayed_scales =
+      make_delayed_scales(plan, groups, device, observer);
   std::shared_ptr<LayerGraphs> graphs = std::make_shared<LayerGraphs>(plan.training);
 
   int64_t tensor_size() const { return plan.parallelism.tensor; }

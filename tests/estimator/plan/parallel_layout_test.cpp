@@ -137,6 +137,8 @@ bool belong_together(GroupKind kind,
       return a.expert == b.expert && pipeline && expert_data;
     case GroupKind::kExpertModel:
       return pipeline && expert_data;
+    case GroupKind::kStage:
+      return pipeline;
     case GroupKind::kInstances:
       return a == b;  // these plans have one instance
   }

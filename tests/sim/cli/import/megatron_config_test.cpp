@@ -145,6 +145,17 @@ TEST(MegatronConfig, OfTheBridgeSaysInWhichTypeTheSoftmaxIs) {
             nullptr);
 }
 
+TEST(MegatronConfig, OfTheBridgeSaysWhoAgreesOnLargestElements) {
+  const auto only_tensor = [](const char* said) {
+    std::string text = kBridge;
+    const std::string model = "model:\n";
+    text.insert(text.find(model) + model.size(), std::string("  tp_only_amax_red: ") + said + "\n");
+    return said_key(imported_config(text), "training.tp_only_amax_red");
+  };
+  EXPECT_EQ(only_tensor("true"), true);
+  EXPECT_EQ(only_tensor("false"), nullptr);
+}
+
 TEST(MegatronConfig, OfTheBridgeTellsTheGemmasApart) {
   const auto of = [](const std::string& provider) {
     std::string text = kBridge;
