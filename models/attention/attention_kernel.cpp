@@ -270,6 +270,15 @@ at::Tensor score_gradient(const HeadsFirst& in) {
       .fill_(0);
 }
 
+/// [b, heads, s, d] whose memory is [s, b, heads, d], as if it were [b, s, heads, d]: PyTorch's
+/// kernel copies output and gradient that lie otherwise, and cuDNN's does not.
+at::Tensor as_if_in_turn(const at::Tensor& tensor) {
+  const at::Tensor in_memory = tensor.permute({2, 0, 1, 3});
+  if (!in_memory.is_contiguous()) return tensor;
+  return in_memory.view({tensor.size(0), tensor.size(2), tensor.size(1), tensor.size(3)})
+      .transpose(1, 2);
+}
+
 AttentionGradients backward_of_cudnn(const at::Tensor& gradient,
                                      const HeadsFirst& in,
                                      const at::Tensor& output,
@@ -278,7 +287,10 @@ AttentionGradients backward_of_cudnn(const at::Tensor& gradient,
   fill_outputs({in.query.sizes(), in.key.sizes(), in.value.sizes()}, in.query.options());
   const at::Tensor workspace = call.writes_score_gradient ? score_gradient(in) : at::Tensor();
   const NotDeterministic as_cudnn;
-  return backward_on_gpu(gradient, in, output, attended, call);
+  if (call.computes || widths_differ(in)) {
+    return backward_on_gpu(gradient, in, output, attended, call);
+  }
+  return backward_on_gpu(as_if_in_turn(gradient), in, as_if_in_turn(output), attended, call);
 }
 
 AttentionGradients backward_of_kernel(const at::Tensor& gradient,

@@ -166,6 +166,20 @@ TEST(MegatronFramework, LetsNormsWriteWhatProductsInEightBitsRead) {
   EXPECT_EQ(calls_of(known, "te::transpose"), kNorms);
 }
 
+// At the peak, in the backward of attention: cuDNN's takes output and gradient of several sequences
+// where they lie, of which PyTorch's kernel, which stands for it, makes copies.
+TEST(MegatronFramework, LetsFusedAttentionReadSequencesWhereTheyLie) {
+  const auto temporary = [](int64_t sequences) {
+    Json changes = sixteen_bits("h100");
+    changes["model"] = {{"ffn_hidden_size", h / 4}};
+    changes["training"].update({{"recompute", "full"}, {"micro_batch_size", sequences}});
+    const auto peak = execute(gpt_plan(changes)).peak;
+    EXPECT_EQ(peak.operator_name, "aten::_scaled_dot_product_flash_attention_backward");
+    return peak.categories.value()[estimator::MemoryCategory::kTemporary];
+  };
+  EXPECT_EQ(temporary(4) - temporary(2), 2 * (temporary(2) - temporary(1)));
+}
+
 // Without rotary positions query, key and value are read where their product wrote them, [s, b,
 // 3h]. With them query and key are copies, and the value alone keeps all of that
 // (DotProductAttention .forward in megatron/core/transformer/dot_product_attention.py); with two
