@@ -314,11 +314,18 @@ void GradientBuffer::start_gathers(int64_t chunk, bool all) {
   }
 }
 
+/// Of a unit that runs twice, as embedding and as head, each time the buckets that lie together.
 void GradientBuffer::before_unit(int64_t unit) {
   const c10::NoGradGuard no_grad;
+  bool has_found = false;
   for (std::size_t index = buckets_.size(); index-- > 0;) {
     const auto found = gathers_.find(index);
-    if (found == gathers_.end() || !has_unit(buckets_[index], unit)) continue;
+    if (found == gathers_.end()) continue;
+    if (!has_unit(buckets_[index], unit)) {
+      if (has_found) return;
+      continue;
+    }
+    has_found = true;
     if (!found->second) start_gather(index);
     finish_gather(index);
     const auto next = gathers_.find(index - 1);

@@ -406,6 +406,41 @@ TEST(RankRun, GathersOneBucketAheadOrAllTogether) {
   EXPECT_GT(before_work(changes), 2);
 }
 
+/// Bytes of 16-bit parameters in calls of this kind, in their order.
+std::vector<int64_t> in_order(const RankProfile& profile,
+                              estimator::CollectiveKind kind,
+                              Direction direction,
+                              int64_t bytes_of_element) {
+  const estimator::OrderEvents& events = profile.order->events;
+  std::vector<int64_t> bytes;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    if (events.direction[i] != static_cast<int64_t>(direction)) continue;
+    const auto& call = profile.collectives[static_cast<std::size_t>(events.item[i])].call;
+    if (call.kind == kind) bytes.push_back(call.bytes / bytes_of_element * 2);
+  }
+  return bytes;
+}
+
+// The head, whose norm is in the bucket that is reduced first, has the embedding's weight, and does
+// not bring this bucket to the embedding (the hooks of DistributedDataParallel are those of each
+// module, in megatron/core/distributed/distributed_data_parallel.py).
+TEST(RankRun, OfATiedHeadGathersBucketsInTheOrderInWhichTheyAreNeeded) {
+  Json changes = two_stages("megatron-lm", true);
+  changes["model"] = {{"tie_embeddings", true}, {"num_layers", 3}, {"vocab_size", 4096}};
+  changes["parallelism"]["pipeline"] = 1;
+  const RankProfile profile = execute(gpt_plan(changes), 0);
+  std::vector<int64_t> reduced = in_order(profile,
+                                          estimator::CollectiveKind::kReduceScatter,
+                                          Direction::kReduceGradients,
+                                          sizeof(float));
+  const std::vector<int64_t> gathered =
+      in_order(profile, estimator::CollectiveKind::kAllGather, Direction::kOptimizerStep, 2);
+  EXPECT_GT(gathered.size(), 4u);
+  std::reverse(reduced.begin(), reduced.end());
+  EXPECT_EQ(gathered, reduced);
+}
+
 // disable_bucketing and all_dense_model_chunks in megatron/core: one bucket for each chunk, and an
 // update of the first chunk before that of the second.
 TEST(RankRun, UpdatesTheChunkByItselfThatIsGatheredBesideTheUpdates) {
