@@ -1,7 +1,7 @@
-// The experts of a rank in TransformerEngine's fused kernels for MXFP8
-// (--use-transformer-engine-op- fuser; GroupedMLP_CuTeGEMMGLU in
-// transformer_engine/pytorch/ops/fused/grouped_mlp.py of 2.17, whose kernels are cuDNN's front
-// end's):
+// The experts of a rank in TransformerEngine's fused kernels for MXFP8, with
+// --use-transformer-engine-op-fuser (GroupedMLP_CuTeGEMMGLU in
+// transformer_engine/pytorch/ops/fused/grouped_mlp.py of 2.17, whose kernels are those of cuDNN's
+// front end):
 //
 //   forward:  cast the rows both ways; product, activation, weights of the rows and casts of the
 //             result both ways; product

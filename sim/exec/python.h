@@ -47,8 +47,7 @@ PythonLine python_line();
 
 /// Whether the line of Python that this thread is running, also one of torch, checks what was
 /// computed: an `assert`, an `if not` that raises an exception, or an `if` that asks whether it is
-/// finite. Reads the line's file. Takes the
-/// interpreter's lock.
+/// finite. Reads the line's file. Takes the interpreter's lock.
 bool runs_check();
 
 }  // namespace sim
