@@ -19,9 +19,6 @@ std::optional<ImportedPlan> import_megatron_script(const std::string& text,
 
 /// What Megatron-LM's arguments mean.
 const KeyTable& megatron_table();
-/// Adds what follows from several arguments together (megatron/training/arguments.py). What the
-/// plan does not say of its model is that of its preset.
-void finish_megatron_plan(ImportedPlan& plan);
 
 /// Whether the tree is that of a functional test of Megatron-LM.
 bool is_megatron_test(const estimator::Json& tree);

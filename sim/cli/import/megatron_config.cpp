@@ -10,6 +10,7 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/glob.h"
+#include "sim/cli/import/finish_megatron_plan.h"
 #include "sim/cli/import/megatron_arguments.h"
 #include "sim/cli/import/tree_entries.h"
 
