@@ -151,7 +151,8 @@ TEST_F(SearchCommand, SaysWhatItHasFoundWhenItIsInterrupted) {
               AllOf(HasSubstr("The fastest that fit, composed"),
                     HasSubstr("layouts were composed from"),
                     HasSubstr("Interrupted: this is what was found until then")));
-  EXPECT_THAT(result.output, testing::ContainsRegex("\n3 of [0-9]+ layouts"));
+  // Another rank may still have run when the fourth one hung.
+  EXPECT_THAT(result.output, testing::ContainsRegex("\n[23] of [0-9]+ layouts"));
   EXPECT_THAT(temporary_files(), testing::IsEmpty());
 }
 
