@@ -17,7 +17,7 @@ using torch::autograd::variable_list;
 
 namespace {
 
-constexpr int64_t kBlock = 32;  // elements of one scale
+constexpr int64_t kScaleBlock = 32;  // elements of one scale
 
 /// Rows [capacity, width] in 8 bits for products that sum along them, and along their columns.
 struct Rows {
@@ -28,12 +28,12 @@ struct Rows {
 Rows make_rows(int64_t capacity, int64_t width, const at::TensorOptions& options) {
   const auto in_8_bits = options.dtype(at::kFloat8_e4m3fn), bytes = options.dtype(at::kByte);
   return {.values = at::empty({capacity, width}, in_8_bits),
-          .scales = at::empty({capacity, width / kBlock}, bytes),
+          .scales = at::empty({capacity, width / kScaleBlock}, bytes),
           .column_values = at::empty({capacity, width}, in_8_bits),
-          .column_scales = at::empty({capacity / kBlock, width}, bytes)};
+          .column_scales = at::empty({capacity / kScaleBlock, width}, bytes)};
 }
 
-struct Kept {
+struct KeptOfExperts {
   FusedExperts experts;
   std::shared_ptr<PagedStash::Layer> layer;
 
@@ -42,21 +42,21 @@ struct Kept {
 };
 
 /// The rows that came.
-at::Tensor filled(const at::Tensor& tensor, const Kept& kept, int64_t block = 1) {
+at::Tensor filled(const at::Tensor& tensor, const KeptOfExperts& kept, int64_t block = 1) {
   return tensor.narrow(0, 0, kept.rows() / block);
 }
-std::vector<at::Tensor> filled_rows(const Rows& rows, const Kept& kept) {
+std::vector<at::Tensor> filled_rows(const Rows& rows, const KeptOfExperts& kept) {
   return {filled(rows.values, kept), filled(rows.scales, kept)};
 }
-std::vector<at::Tensor> filled_both(const Rows& rows, const Kept& kept) {
+std::vector<at::Tensor> filled_both(const Rows& rows, const KeptOfExperts& kept) {
   std::vector<at::Tensor> all = filled_rows(rows, kept);
   all.push_back(filled(rows.column_values, kept));
-  all.push_back(filled(rows.column_scales, kept, kBlock));
+  all.push_back(filled(rows.column_scales, kept, kScaleBlock));
   return all;
 }
 
 /// tex.group_quantize
-Rows quantize(const at::Tensor& values, const Kept& kept) {
+Rows quantize(const at::Tensor& values, const KeptOfExperts& kept) {
   Rows rows = make_rows(values.size(0), values.size(1), values.options().requires_grad(false));
   KernelScope kernel("te::group_quantize");
   kernel.moves({filled(values, kept)}, filled_both(rows, kept));
@@ -92,7 +92,9 @@ Weights ready_weights(const GroupedLinearCall& call, bool by_columns) {
   return weights;
 }
 
-std::vector<at::Tensor> reads_of_product(const Rows& left, const Weights& right, const Kept& kept) {
+std::vector<at::Tensor> reads_of_product(const Rows& left,
+                                         const Weights& right,
+                                         const KeptOfExperts& kept) {
   std::vector<at::Tensor> reads = {
       filled(left.values, kept), right.matrix, filled(left.scales, kept)};
   reads.push_back(right.scales);
@@ -106,7 +108,7 @@ at::Tensor ones(const at::Tensor& like) {
 }
 
 /// grouped_gemm_quant_wrapper_sm100: rows in 16 bits.
-at::Tensor product(const Rows& left, const Weights& right, const Kept& kept) {
+at::Tensor product(const Rows& left, const Weights& right, const KeptOfExperts& kept) {
   const at::Tensor multipliers = ones(left.values);
   at::Tensor output =
       at::empty({left.values.size(0), right.columns()}, left.values.options().dtype(right.type));
@@ -121,7 +123,7 @@ at::Tensor product(const Rows& left, const Weights& right, const Kept& kept) {
 std::pair<Rows, at::Tensor> activated_product(const Rows& left,
                                               const Weights& right,
                                               const at::Tensor& weights,
-                                              const Kept& kept) {
+                                              const KeptOfExperts& kept) {
   const at::Tensor multipliers = weights.detach().to(right.type);
   const at::TensorOptions options = multipliers.options();
   const int64_t capacity = left.values.size(0), width = right.columns();
@@ -141,7 +143,7 @@ std::pair<Rows, at::Tensor> activated_gradient(const Rows& gradient,
                                                const Weights& right,
                                                const at::Tensor& hidden,
                                                const at::Tensor& weights,
-                                               const Kept& kept) {
+                                               const KeptOfExperts& kept) {
   at::Tensor of_weights = at::zeros_like(weights);
   Rows result = make_rows(hidden.size(0), hidden.size(1), hidden.options());
   KernelScope kernel("cudnn::grouped_gemm_dglu");
@@ -154,7 +156,7 @@ std::pair<Rows, at::Tensor> activated_gradient(const Rows& gradient,
 }
 
 /// The columns of the rows that came: those of all experts one below the other.
-at::Tensor stacked(const at::Tensor& columns, const Kept& kept, int64_t block) {
+at::Tensor stacked(const at::Tensor& columns, const KeptOfExperts& kept, int64_t block) {
   const int64_t rows = kept.rows() / kept.count() / block, width = columns.size(1);
   return columns.view(-1)
       .narrow(0, 0, rows * kept.count() * width)
@@ -169,14 +171,14 @@ struct Columns {
 void add_weight_gradients(const GroupedLinearCall& call,
                           const Rows& gradient,
                           const Columns& input,
-                          const Kept& kept) {
+                          const KeptOfExperts& kept) {
   const int64_t rows = kept.rows() / kept.count();
   std::vector<at::Tensor> sums;
   for (const Parameter* weight : call.weights) sums.push_back(weight->main_gradient);
   std::vector<at::Tensor> reads = {stacked(gradient.column_values, kept, 1),
                                    input.values.narrow(0, 0, rows),
-                                   stacked(gradient.column_scales, kept, kBlock),
-                                   filled(input.scales, kept, kBlock),
+                                   stacked(gradient.column_scales, kept, kScaleBlock),
+                                   filled(input.scales, kept, kScaleBlock),
                                    input.values.narrow(0, rows, kept.rows() - rows)};
   reads.insert(reads.end(), sums.begin(), sums.end());
   {
@@ -198,7 +200,7 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
                             const at::Tensor& weights,
                             at::TensorList /*parameters*/,
                             const FusedExperts& experts) {
-    const Kept kept{.experts = experts, .layer = std::make_shared<PagedStash::Layer>()};
+    const KeptOfExperts kept{.experts = experts, .layer = std::make_shared<PagedStash::Layer>()};
     keep(context, kept);
     if (experts.stash) experts.stash->begin_forward();
     Rows rows = quantize(input, kept);
@@ -208,11 +210,11 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     at::Tensor output = product(result, second, kept);
     kept.layer->rows = kept.rows();
     kept.layer->kept = {{rows.column_values},
-                        {rows.column_scales, kBlock},
+                        {rows.column_scales, kScaleBlock},
                         {hidden},
                         {weights.detach()},
                         {result.column_values},
-                        {result.column_scales, kBlock}};
+                        {result.column_scales, kScaleBlock}};
     rows = result = {};
     hidden.reset();
     if (experts.stash) experts.stash->end_forward(kept.layer);
@@ -220,7 +222,7 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const Kept& kept = models::kept<Kept>(context);
+    const KeptOfExperts& kept = models::kept<KeptOfExperts>(context);
     const FusedExperts& experts = kept.experts;
     if (experts.stash) experts.stash->begin_backward(kept.layer);
     std::vector<StashedTensor> in = std::exchange(kept.layer->kept, {});

@@ -234,7 +234,7 @@ at::Tensor quantized_grouped_linear(const at::Tensor& input,
   scales.begin();
   KeptGroupedCall own = kept_call;
   own.agrees = scales.comes_first(/*leaves_it=*/!kept_call.call->issued_together);
-  const at::Tensor output = QuantizedGroupedFunction::apply(input, at::TensorList(parameters), own);
+  at::Tensor output = QuantizedGroupedFunction::apply(input, at::TensorList(parameters), own);
   scales.end();
   return output;
 }

@@ -269,10 +269,9 @@ at::Tensor quantized_linear(const at::Tensor& input,
   scales.begin();
   const bool has_backward = call->trains_weight || input.requires_grad();
   const KeptCall kept_call{call, has_backward && scales.comes_first(/*leaves_it=*/true)};
-  const at::Tensor output =
-      call->trains_weight
-          ? QuantizedFunction::apply(input, weight, bias, kept_call)
-          : FrozenQuantizedFunction::apply(input, weight, bias, if_defined(held), kept_call);
+  at::Tensor output = call->trains_weight ? QuantizedFunction::apply(input, weight, bias, kept_call)
+                                          : FrozenQuantizedFunction::apply(
+                                                input, weight, bias, if_defined(held), kept_call);
   scales.end();
   return output;
 }
