@@ -9,6 +9,7 @@
 
 #include "estimator/base/dtype.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/layer_parameters.h"
 #include "estimator/schedule/active_chunks.h"
 #include "estimator/schedule/pipeline_schedule.h"
 
@@ -34,15 +35,12 @@ double shared_state(const Plan& plan, const ModelStateRecord& state, const std::
 
 /// Parameters of a layer like the last one, on a rank that has gathered them.
 double gathered_parameters(const Plan& plan) {
-  const int64_t last = plan.model.num_layers - 1;
-  const ParallelConfig& p = plan.parallelism;
+  const LayerParameters layer = layer_parameters(plan.model, plan.model.num_layers - 1);
   const auto share = [](int64_t parameters, int64_t ranks) {
     return static_cast<double>(parameters) / static_cast<double>(ranks);
   };
-  const int64_t all = layer_parameter_count(plan.model, last);
-  if (!plan.model.has_experts_in(last)) return share(all, p.tensor);
-  const int64_t experts = plan.model.num_experts * expert_parameter_count(plan.model);
-  return share(all - experts, p.tensor) + share(experts, p.expert * plan.expert_tensor_size());
+  return share(layer.beside_experts, plan.parallelism.tensor) +
+         share(layer.of_experts, ranks_of_experts(plan));
 }
 
 /// Layers beside those of the chunks that FSDP2 gathers at once. Of the smallest chunks, as the

@@ -6,6 +6,7 @@
 #include "estimator/base/units.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/layer_parameters.h"
 #include "estimator/plan/optimizer_moments.h"
 #include "estimator/plan/quantization.h"
 
@@ -85,19 +86,15 @@ int64_t most_layers_alike(const Plan& plan) {
 }
 
 int64_t least_bytes(const Plan& plan) {
-  const ParallelConfig& p = plan.parallelism;
   const int64_t layers = most_layers_alike(plan);
-  const int64_t last = plan.model.num_layers - 1;
   const LeastState state = least_state(plan);
   const auto bytes = [&](int64_t parameters, int64_t ranks, int64_t shards) {
     const int64_t own = layers * parameters / ranks;
     return own * state.whole + own / shards * state.shared;
   };
-  const int64_t all = layer_parameter_count(plan.model, last);
-  if (!plan.model.has_experts_in(last)) return bytes(all, p.tensor, plan.shards());
-  const int64_t experts = plan.model.num_experts * expert_parameter_count(plan.model);
-  return bytes(all - experts, p.tensor, plan.shards()) +
-         bytes(experts, p.expert * plan.expert_tensor_size(), plan.expert_shards());
+  const LayerParameters layer = layer_parameters(plan.model, plan.model.num_layers - 1);
+  return bytes(layer.beside_experts, plan.parallelism.tensor, plan.shards()) +
+         bytes(layer.of_experts, ranks_of_experts(plan), plan.expert_shards());
 }
 
 bool state_alone_is_too_large(const Plan& plan) {
