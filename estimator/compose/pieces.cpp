@@ -8,6 +8,7 @@
 #include "estimator/cluster/profile_match.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/plan/frameworks.h"
+#include "estimator/plan/layer_parameters.h"
 #include "estimator/plan/parallel_layout.h"
 #include "estimator/schedule/pipeline_schedule.h"
 
@@ -30,8 +31,8 @@ bool lacks_reducer_buckets(const Plan& plan) {
 bool repeats_experts(const Plan& plan, int64_t data) {
   const ParallelConfig& p = plan.parallelism;
   const int64_t ranks = p.tensor * p.context * data;
-  const int64_t ranks_of_experts = p.expert * plan.expert_tensor_size();
-  return ranks % ranks_of_experts == 0 && ranks > ranks_of_experts;
+  const int64_t of_experts = ranks_of_experts(plan);
+  return ranks % of_experts == 0 && ranks > of_experts;
 }
 
 /// The data ranks of the plan's world, so that shards, and with them what the allocator loses, are

@@ -1,3 +1,4 @@
+#include "estimator/plan/layer_parameters.h"
 #include "estimator/plan/subject_rules.h"
 
 #include <algorithm>
@@ -108,7 +109,7 @@ void check_biases(Rules& rules) {
 /// RankGenerator's use in megatron/core/parallel_state.py asks for it.
 void check_rank_order(Rules& rules) {
   const ParallelConfig& p = rules.plan().parallelism;
-  const int64_t experts = p.expert * rules.plan().expert_tensor_size();
+  const int64_t experts = ranks_of_experts(rules.plan());
   rules.require(!p.use_tp_pp_dp_mapping || p.pipeline == 1 || experts == p.tensor * p.context,
                 "with stages inside of data ranks experts must have as many replicas as all else",
                 fmt::format("parallelism.use_tp_pp_dp_mapping, expert {} x expert_tensor {} = {}, "

@@ -63,7 +63,7 @@ void check_fused_kernels(Rules& rules) {
                       to_string(t.framework),
                       to_string(t.transformer_impl)),
           kWithoutFuser);
-  require(t.fp8_format != Fp8Format::kNone && t.fp8_recipe == Fp8Recipe::kMxfp8,
+  require(multiplies_in_mxfp8(t),
           "the fused kernels of experts are supported in MXFP8 alone yet",
           quantized_format(t) + ", fp8_recipe = " + to_string(t.fp8_recipe),
           "add --fp8-format e4m3 --fp8-recipe mxfp8");

@@ -78,4 +78,8 @@ std::string quantized_format(const TrainingConfig& training) {
   return fmt::format("training.fp8_format = {}", to_string(training.fp8_format));
 }
 
+bool multiplies_in_mxfp8(const TrainingConfig& training) {
+  return training.fp8_format != Fp8Format::kNone && training.fp8_recipe == Fp8Recipe::kMxfp8;
+}
+
 }  // namespace estimator

@@ -38,4 +38,7 @@ inline bool keeps_weights_quantized(const TrainingConfig& training) {
 /// "training.fp8_format = hybrid": the one that is not none.
 std::string quantized_format(const TrainingConfig& training);
 
+/// Whether layers multiply in 8 bits by the recipe mxfp8.
+bool multiplies_in_mxfp8(const TrainingConfig& training);
+
 }  // namespace estimator

@@ -186,7 +186,7 @@ void check_quantized_attention(Rules& rules) {
       [&](bool holds, const char* what, const std::string& where, const char* help) {
         rules.require(holds, what, kAttentionKey + where, help);
       };
-  require(t.fp8_format != Fp8Format::kNone && t.fp8_recipe == Fp8Recipe::kMxfp8,
+  require(multiplies_in_mxfp8(t),
           "attention in 8 bits is supported with MXFP8 alone yet",
           quantized_format(t) + ", fp8_recipe = " + to_string(t.fp8_recipe),
           "add --fp8-format e4m3 --fp8-recipe mxfp8, or leave fp8_dot_product_attention out");
@@ -223,7 +223,7 @@ void check_quantized_head(Rules& rules) {
   const TrainingConfig& t = plan.training;
   if (!t.fp8_output_proj) return;
   rules.require(
-      t.fp8_format != Fp8Format::kNone && t.fp8_recipe == Fp8Recipe::kMxfp8,
+      multiplies_in_mxfp8(t),
       "the output layer multiplies in 8 bits only with MXFP8",
       fmt::format("training.fp8_output_proj, {}, {}", quantized_format(t), fp8_recipe_of(plan)),
       "add --fp8-format e4m3 --fp8-recipe mxfp8, or leave fp8_output_proj out");

@@ -17,8 +17,6 @@ using torch::autograd::variable_list;
 
 namespace {
 
-constexpr int64_t kBlock = 32;  // elements of one scale
-
 /// A tensor [s, b, heads, width] in 8 bits, cast both ways.
 struct CastHeads {
   Quantized values;
@@ -36,8 +34,8 @@ at::Tensor ordered_scales(const std::vector<CastHeads>& all, bool by_columns) {
   for (const CastHeads& one : all) {
     const std::vector<int64_t>& s = one.shape;
     bytes += s[1] * s[2] *
-             (by_columns ? s[0] / kBlock * estimator::round_up(s[3], kOfColumns)
-                         : s[0] * estimator::round_up(s[3] / kBlock, kOfRows));
+             (by_columns ? s[0] / kScaledTogether * estimator::round_up(s[3], kOfColumns)
+                         : s[0] * estimator::round_up(s[3] / kScaledTogether, kOfRows));
     made.push_back(by_columns ? one.values.scale_of_columns : one.values.scale_of_rows);
   }
   at::Tensor ordered = as_kernel(

@@ -174,9 +174,10 @@ DispatchedTokens FlexDispatcher::prepare(const at::Tensor& tokens,
 }
 
 LibraryCall FlexDispatcher::call_of(int64_t weights) const {
+  const int64_t filled = is_hybrid_ ? rows_ : arriving_tokens_;
   return {.tokens = tokens_,
-          .rows = budget_.value_or(is_hybrid_ ? rows_ : arriving_tokens_),
-          .filled = is_hybrid_ ? rows_ : arriving_tokens_,
+          .rows = budget_.value_or(filled),
+          .filled = filled,
           .weights = weights,
           .weights_of_row = is_hybrid_ ? 0 : weights,
           .arrived = sorted_tokens(),

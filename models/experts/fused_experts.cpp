@@ -17,8 +17,6 @@ using torch::autograd::variable_list;
 
 namespace {
 
-constexpr int64_t kScaleBlock = 32;  // elements of one scale
-
 /// Rows [capacity, width] in 8 bits for products that sum along them, and along their columns.
 struct Rows {
   at::Tensor values, scales;                ///< [capacity, width], [capacity, width / 32]
@@ -28,9 +26,9 @@ struct Rows {
 Rows make_rows(int64_t capacity, int64_t width, const at::TensorOptions& options) {
   const auto in_8_bits = options.dtype(at::kFloat8_e4m3fn), bytes = options.dtype(at::kByte);
   return {.values = at::empty({capacity, width}, in_8_bits),
-          .scales = at::empty({capacity, width / kScaleBlock}, bytes),
+          .scales = at::empty({capacity, width / kScaledTogether}, bytes),
           .column_values = at::empty({capacity, width}, in_8_bits),
-          .column_scales = at::empty({capacity / kScaleBlock, width}, bytes)};
+          .column_scales = at::empty({capacity / kScaledTogether, width}, bytes)};
 }
 
 struct KeptOfExperts {
@@ -51,7 +49,7 @@ std::vector<at::Tensor> filled_rows(const Rows& rows, const KeptOfExperts& kept)
 std::vector<at::Tensor> filled_both(const Rows& rows, const KeptOfExperts& kept) {
   std::vector<at::Tensor> all = filled_rows(rows, kept);
   all.push_back(filled(rows.column_values, kept));
-  all.push_back(filled(rows.column_scales, kept, kScaleBlock));
+  all.push_back(filled(rows.column_scales, kept, kScaledTogether));
   return all;
 }
 
@@ -177,8 +175,8 @@ void add_weight_gradients(const GroupedLinearCall& call,
   for (const Parameter* weight : call.weights) sums.push_back(weight->main_gradient);
   std::vector<at::Tensor> reads = {stacked(gradient.column_values, kept, 1),
                                    input.values.narrow(0, 0, rows),
-                                   stacked(gradient.column_scales, kept, kScaleBlock),
-                                   filled(input.scales, kept, kScaleBlock),
+                                   stacked(gradient.column_scales, kept, kScaledTogether),
+                                   filled(input.scales, kept, kScaledTogether),
                                    input.values.narrow(0, rows, kept.rows() - rows)};
   reads.insert(reads.end(), sums.begin(), sums.end());
   {
@@ -210,11 +208,11 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     at::Tensor output = product(result, second, kept);
     kept.layer->rows = kept.rows();
     kept.layer->kept = {{rows.column_values},
-                        {rows.column_scales, kScaleBlock},
+                        {rows.column_scales, kScaledTogether},
                         {hidden},
                         {weights.detach()},
                         {result.column_values},
-                        {result.column_scales, kScaleBlock}};
+                        {result.column_scales, kScaledTogether}};
     rows = result = {};
     hidden.reset();
     if (experts.stash) experts.stash->end_forward(kept.layer);

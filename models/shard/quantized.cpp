@@ -25,17 +25,17 @@ bool reads_one_copy(const estimator::Plan& plan) {
   return gpu != nullptr && gpu->capability() >= estimator::kBlackwell;
 }
 
-constexpr int64_t kBlock = 32;  // elements that a product sums, of one power of two
-
 /// One byte is the exponent of a power of two, plus this.
 constexpr int64_t kExponentBias = 127;
 
-at::Tensor blocks_of(const at::Tensor& matrix) { return matrix.unflatten(-1, {-1, kBlock}); }
+at::Tensor blocks_of(const at::Tensor& matrix) {
+  return matrix.unflatten(-1, {-1, kScaledTogether});
+}
 
 /// [rows, blocks] in fp32.
 at::Tensor factors(const at::Tensor& scale, const at::Tensor& matrix) {
   return at::exp2(scale.narrow(0, 0, matrix.size(0))
-                      .narrow(1, 0, matrix.size(1) / kBlock)
+                      .narrow(1, 0, matrix.size(1) / kScaledTogether)
                       .to(at::kFloat)
                       .sub(kExponentBias));
 }
@@ -405,7 +405,7 @@ PendingCall QuantizedProducts::gather(Quantized& whole,
     inputs.insert(inputs.end(), {scales_without_padding(part), as_bytes(part.by_columns)});
   } else if (part.by_columns.defined()) {
     const int64_t m = part.by_columns.size(1);
-    add(whole.scale_of_columns, part.scale_of_columns, m / kBlock);
+    add(whole.scale_of_columns, part.scale_of_columns, m / kScaledTogether);
     add(whole.by_columns, part.by_columns, m);
   }
   PendingCall call = group.start_all_gather(std::move(outputs), std::move(inputs));

@@ -30,6 +30,9 @@
 
 namespace models {
 
+/// Elements that a product sums which have one scale, a power of two, with the recipe mxfp8.
+inline constexpr int64_t kScaledTogether = 32;
+
 /// A matrix of a product, [m, n], and what its elements are to be multiplied by: fp32 [1], or a
 /// byte for every block of a row, [m, n / block], padded to multiples of 128 and 4; or fp32 for
 /// every block of a row or of a square, padded to a multiple of 4. Two elements of 4 bits that a

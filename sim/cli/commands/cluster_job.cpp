@@ -106,12 +106,11 @@ std::string ClusterResult::lacking_gpus() const {
 }
 
 std::string ClusterResult::search_instead() const {
-  const int64_t world_size = input.plan.world_size();
-  if (estimate.lacks_gpus(world_size)) return lacking_gpus();
-  if (!estimator::state_alone_is_too_large(input.plan)) return "";
+  const std::string lacking = lacking_gpus();
+  if (!lacking.empty() || !estimator::state_alone_is_too_large(input.plan)) return lacking;
   return lacking_ranks_text(
       estimator::least_bytes(input.plan),
-      estimator::search_to_type(input.spec, input.plan, {"--gpus", world_size}));
+      estimator::search_to_type(input.spec, input.plan, {"--gpus", input.plan.world_size()}));
 }
 
 void refuse_flag_of_plans(const std::string& flag) {

@@ -11,6 +11,7 @@
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/plan_tree.h"
 #include "estimator/plan/sized_model.h"
+#include "sim/cli/import/tree_entries.h"
 #include "sim/cli/values/pipeline_layout.h"
 #include "sim/cli/values/strict_number.h"
 
@@ -43,12 +44,8 @@ using estimator::Json;
 using estimator::UserError;
 
 const SourceEntry* find_use(const ImportedPlan& plan, const std::string& key) {
-  for (const auto* list : {&plan.modelled, &plan.without_effect}) {
-    for (const SourceEntry& entry : *list) {
-      if (entry.key == key) return &entry;
-    }
-  }
-  return nullptr;
+  const SourceEntry* modelled = find_entry(plan.modelled, key);
+  return modelled != nullptr ? modelled : find_entry(plan.without_effect, key);
 }
 
 std::string said(const ImportedPlan& plan, const std::string& key) {
