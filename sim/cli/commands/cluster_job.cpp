@@ -106,7 +106,7 @@ std::string ClusterResult::lacking_gpus() const {
 }
 
 std::string ClusterResult::search_instead() const {
-  const std::string lacking = lacking_gpus();
+  std::string lacking = lacking_gpus();
   if (!lacking.empty() || !estimator::state_alone_is_too_large(input.plan)) return lacking;
   return lacking_ranks_text(
       estimator::least_bytes(input.plan),
