@@ -14,8 +14,8 @@
 #include "estimator/base/tagged.h"
 #include "estimator/compute/board_power.h"
 #include "estimator/plan/parallel_layout.h"
-#include "estimator/plan/plan_spec.h"
 #include "estimator/profile/rank_profile.h"
+#include "estimator/resolve/plan_spec.h"
 #include "estimator/step/step_summary.h"
 
 namespace estimator {

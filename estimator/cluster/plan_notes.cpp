@@ -7,7 +7,7 @@
 #include "estimator/compute/model_flops.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/frameworks.h"
-#include "estimator/plan/sized_model.h"
+#include "estimator/resolve/sized_model.h"
 
 namespace estimator {
 namespace {

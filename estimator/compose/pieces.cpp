@@ -10,6 +10,7 @@
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/layer_parameters.h"
 #include "estimator/plan/parallel_layout.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/schedule/pipeline_schedule.h"
 
 namespace estimator {

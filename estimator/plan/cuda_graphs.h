@@ -20,6 +20,12 @@ constexpr std::array<EnumName<GraphModule>, 5> enum_names(GraphModule) {
            {GraphModule::kMoe, "moe"}}};
 }
 
+/// What --cuda-graph-modules calls the graph of the whole iteration.
+inline constexpr std::string_view kIterationGraph = "full_iteration";
+
+/// Whether the plan asks for the graph of this name.
+bool names_graph(const TrainingConfig& training, std::string_view module);
+
 /// Whether all forwards and backwards of a step are one graph.
 bool captures_iteration(const TrainingConfig& training);
 

@@ -1,15 +1,14 @@
-// Keys of a plan that are arguments of Megatron-LM alone, and differences between the versions of
-// its core that change what a rank holds.
+// Differences between the versions of Megatron-LM's core that change what a rank holds.
 #pragma once
+
+#include <string_view>
 
 #include "estimator/plan/plan.h"
 
 namespace estimator {
 
-class Rules;
-
-/// Refuses these keys in plans of other frameworks, where they have no meaning.
-void check_megatron_keys(Rules& rules);
+/// Of "0.13.1" the 13; -1 for what is no version of 0.
+int minor_version_of_core(std::string_view version);
 
 /// With gradient accumulation fusion, autograd gets a stand-in in place of the weight gradient.
 /// Returns whether the output layer uses TransformerEngine's stand-in, which is never freed: true

@@ -25,7 +25,7 @@ struct Product {
 inline constexpr char kEngineProduct[] = "te::mm";
 
 // clang-format off
-inline constexpr auto kProducts = std::to_array<Product>({
+inline constexpr auto kProductOperators = std::to_array<Product>({
     {"aten::mm", ProductKind::kMatrices, 0},
     {"aten::bmm", ProductKind::kMatrices, 0},
     {"aten::addmm", ProductKind::kMatrices, 1},
@@ -68,10 +68,11 @@ inline constexpr auto kProducts = std::to_array<Product>({
 
 /// Null for other operators.
 constexpr const Product* find_product(std::string_view operator_name) {
-  const auto found = std::find_if(kProducts.begin(), kProducts.end(), [&](const Product& product) {
-    return product.name == operator_name;
-  });
-  return found == kProducts.end() ? nullptr : &*found;
+  const auto found =
+      std::find_if(kProductOperators.begin(), kProductOperators.end(), [&](const Product& product) {
+        return product.name == operator_name;
+      });
+  return found == kProductOperators.end() ? nullptr : &*found;
 }
 
 constexpr bool is_matrix_product(std::string_view operator_name) {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "estimator/base/units.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/what_if/least_bytes.h"
 #include "estimator/what_if/plan_changes.h"
 #include "estimator/what_if/typed_flags.h"

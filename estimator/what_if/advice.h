@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "estimator/cluster/cluster_estimate.h"
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
 #include "estimator/what_if/fit_probe.h"
 
 namespace estimator {

@@ -7,6 +7,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/units.h"
 #include "estimator/cluster/memory_verdict.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace estimator {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
 #include "estimator/what_if/fit_probe.h"
 
 namespace estimator {

@@ -6,6 +6,7 @@
 
 #include "estimator/base/units.h"
 #include "estimator/communication/fabric.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/what_if/largest_that_fits.h"
 #include "estimator/what_if/plan_changes.h"
 #include "estimator/what_if/typed_flags.h"

@@ -9,6 +9,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/units.h"
 #include "estimator/communication/fabric.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/what_if/typed_flags.h"
 
 namespace estimator {

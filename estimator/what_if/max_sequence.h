@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "estimator/base/document_head.h"
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
 #include "estimator/what_if/fit_probe.h"
 #include "estimator/what_if/largest_that_fits.h"
 

@@ -11,6 +11,7 @@
 #include "estimator/plan/attention_choice.h"
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/megatron_core.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/what_if/option_paths.h"
 
 namespace estimator {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
 
 namespace estimator {
 

@@ -12,6 +12,7 @@
 #include "estimator/plan/frameworks.h"
 #include "estimator/plan/megatron_core.h"
 #include "estimator/plan/option_table.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/what_if/combinations.h"
 #include "estimator/what_if/option_paths.h"
 

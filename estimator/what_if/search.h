@@ -11,7 +11,7 @@
 #include "estimator/base/document_head.h"
 #include "estimator/base/option.h"
 #include "estimator/compose/composer.h"
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
 
 namespace estimator {
 

@@ -1,5 +1,5 @@
 # What `cmake --install` installs. The whole can be moved: programs find their parts by paths from their
-# own place (sim/cli/process/installation.h).
+# own place (sim/cli/torch/installation.h).
 #
 #   bin/onerank
 #   lib/onerank/                   onerank-rank, exec/, virtual_gpu/ (installed by its own folder), built_with.json

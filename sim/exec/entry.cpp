@@ -9,12 +9,12 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
-#include "sim/exec/absent_peers_store.h"
+#include "sim/exec/messages/absent_peers_store.h"
+#include "sim/exec/messages/stub_gloo.h"
+#include "sim/exec/program/python.h"
+#include "sim/exec/program/recorder_interface.h"
 #include "sim/exec/program_recorder.h"
-#include "sim/exec/python.h"
-#include "sim/exec/recorder_interface.h"
-#include "sim/exec/running_operators.h"
-#include "sim/exec/stub_gloo.h"
+#include "sim/exec/values/running_operators.h"
 #include "sim/tracking/torch_version.h"
 #include "sim/virtual_gpu/find_control.h"
 

@@ -7,7 +7,7 @@
 
 #include "estimator/profile/peak_snapshot.h"
 #include "estimator/profile/rank_profile.h"
-#include "sim/exec/settings.h"
+#include "sim/exec/program/settings.h"
 #include "sim/tracking/run_tracker.h"
 
 namespace sim {

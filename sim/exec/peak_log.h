@@ -10,7 +10,7 @@
 #include "estimator/profile/peak_snapshot.h"
 #include "estimator/profile/rank_profile.h"
 #include "sim/exec/allocator_follower.h"
-#include "sim/exec/virtual_gpu_control.h"
+#include "sim/exec/program/virtual_gpu_control.h"
 #include "sim/tracking/run_tracker.h"
 
 namespace sim {

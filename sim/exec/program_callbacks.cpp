@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "sim/exec/drawn_integers.h"
-#include "sim/exec/joined_tensors.h"
-#include "sim/exec/operator_facts.h"
-#include "sim/exec/running_operators.h"
+#include "sim/exec/values/drawn_integers.h"
+#include "sim/exec/values/joined_tensors.h"
+#include "sim/exec/values/operator_facts.h"
+#include "sim/exec/values/running_operators.h"
 #include "sim/tracking/tensors_in.h"
 
 namespace sim {

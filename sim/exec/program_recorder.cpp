@@ -13,12 +13,12 @@
 
 #include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
-#include "sim/exec/barriers.h"
 #include "sim/exec/memory_report.h"
+#include "sim/exec/messages/barriers.h"
+#include "sim/exec/program/program_device.h"
+#include "sim/exec/program/python.h"
 #include "sim/exec/program_callbacks.h"
-#include "sim/exec/program_device.h"
-#include "sim/exec/python.h"
-#include "sim/exec/running_operators.h"
+#include "sim/exec/values/running_operators.h"
 #include "sim/virtual_gpu/cupti/cupti_control.h"
 #include "sim/virtual_gpu/find_control.h"
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "estimator/base/files.h"
+#include "sim/exec/program/python.h"
 #include "sim/exec/program_recorder.h"
-#include "sim/exec/python.h"
 
 namespace sim {
 

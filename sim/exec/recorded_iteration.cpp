@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "sim/exec/launched_kernels.h"
+#include "sim/exec/trace/launched_kernels.h"
 #include "sim/tracking/attribution.h"
 
 namespace sim {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "estimator/profile/rank_profile.h"
-#include "sim/exec/collective_log.h"
-#include "sim/exec/iteration_choice.h"
-#include "sim/exec/trace_recorder.h"
+#include "sim/exec/messages/collective_log.h"
+#include "sim/exec/steps/iteration_choice.h"
+#include "sim/exec/trace/trace_recorder.h"
 #include "sim/tracking/run_tracker.h"
 
 namespace sim {

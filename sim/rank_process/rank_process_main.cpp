@@ -1,4 +1,4 @@
-// onerank-rank: the rank process. `onerank` starts it; sim/cli/process/rank_process.h says how.
+// onerank-rank: the rank process. `onerank` starts it; sim/cli/ranks/rank_process.h says how.
 #include "sim/rank_process/rank_process_main.h"
 
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include "estimator/base/files.h"
 #include "estimator/base/machine.h"
 #include "estimator/base/machine_share.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "sim/rank/calibrate.h"
 #include "sim/rank/fork_ranks.h"
 #include "sim/rank/rank_device.h"

@@ -6,6 +6,7 @@
 #include "estimator/compute/gpu_rates.h"
 #include "estimator/hardware/hardware.h"
 #include "estimator/plan/parallel_layout.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace estimator {
 

@@ -8,6 +8,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace estimator {
 

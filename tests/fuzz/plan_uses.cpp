@@ -6,6 +6,7 @@
 
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/communication/fabric.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace fuzz {

@@ -3,6 +3,7 @@
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/cluster/roofline.h"
 #include "estimator/plan/plan.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/step/chrome_trace.h"
 #include "sim/cli/report/estimate_report.h"
 #include "sim/cli/report/module_report.h"

@@ -9,6 +9,7 @@
 #include "estimator/plan/dealt_parameters.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/parallel_layout.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "models/optimizer/muon.h"
 #include "models/pipeline/stage.h"
 #include "tests/models/small_shards.h"

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "estimator/plan/parallel_layout.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace models {
 

@@ -10,7 +10,7 @@
 #include "sim/cli/input/device_choice.h"
 #include "sim/cli/input/offered_words.h"
 #include "sim/cli/process/output.h"
-#include "sim/cli/process/rank_process.h"
+#include "sim/cli/ranks/rank_process.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {

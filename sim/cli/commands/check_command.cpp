@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "estimator/base/document.h"
-#include "estimator/cluster/program_estimate.h"
-#include "sim/cli/commands/cluster_job.h"
+#include "estimator/program/program_estimate.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/verdict_gate.h"
+#include "sim/cli/jobs/cluster_job.h"
 #include "sim/cli/process/output.h"
 #include "sim/cli/report/documents.h"
 #include "sim/cli/report/plan_report.h"

@@ -9,6 +9,7 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_notes.h"
 #include "estimator/cluster/plan_notes.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/report_output.h"
 #include "sim/cli/input/offered_words.h"

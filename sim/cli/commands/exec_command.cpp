@@ -4,19 +4,19 @@
 #include <memory>
 #include <optional>
 
-#include "estimator/cluster/program_estimate.h"
+#include "estimator/program/program_estimate.h"
 #include "sim/cli/commands/commands.h"
 #include "sim/cli/commands/exec_flags.h"
 #include "sim/cli/commands/exec_job.h"
 #include "sim/cli/commands/exec_report.h"
-#include "sim/cli/process/exec_folders.h"
-#include "sim/cli/process/exec_ranks.h"
-#include "sim/cli/process/program_torch.h"
-#include "sim/cli/process/rank_process.h"
 #include "sim/cli/process/terminal.h"
-#include "sim/cli/process/torch_stubs.h"
-#include "sim/cli/process/virtual_gpu_setup.h"
+#include "sim/cli/programs/exec_folders.h"
+#include "sim/cli/programs/exec_ranks.h"
+#include "sim/cli/ranks/rank_process.h"
 #include "sim/cli/report/program_report.h"
+#include "sim/cli/torch/program_torch.h"
+#include "sim/cli/torch/torch_stubs.h"
+#include "sim/cli/torch/virtual_gpu_setup.h"
 
 namespace sim {
 namespace {

@@ -6,7 +6,7 @@
 #include "estimator/hardware/hardware.h"
 #include "sim/cli/input/offered_words.h"
 #include "sim/cli/input/rank_options.h"
-#include "sim/cli/process/exec_process.h"
+#include "sim/cli/programs/exec_process.h"
 
 namespace sim {
 namespace {

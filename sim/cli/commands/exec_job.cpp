@@ -13,11 +13,11 @@
 #include "estimator/base/range.h"
 #include "estimator/base/text.h"
 #include "estimator/base/units.h"
-#include "estimator/cluster/program_estimate.h"
 #include "estimator/hardware/hardware.h"
+#include "estimator/program/program_estimate.h"
 #include "sim/cli/input/device_choice.h"
-#include "sim/cli/process/srun.h"
-#include "sim/cli/process/virtual_gpu_setup.h"
+#include "sim/cli/programs/srun.h"
+#include "sim/cli/torch/virtual_gpu_setup.h"
 #include "sim/cli/values/strict_number.h"
 
 namespace sim {

@@ -7,8 +7,8 @@
 #include "sim/cli/commands/exec_flags.h"
 #include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/process/environment.h"
-#include "sim/cli/process/exec_process.h"
-#include "sim/cli/process/exec_ranks.h"
+#include "sim/cli/programs/exec_process.h"
+#include "sim/cli/programs/exec_ranks.h"
 
 namespace sim {
 

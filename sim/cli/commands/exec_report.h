@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "estimator/cluster/program_run.h"
 #include "estimator/profile/rank_profile.h"
+#include "estimator/program/program_run.h"
 #include "sim/cli/commands/exec_flags.h"
 #include "sim/cli/page/rank_detail.h"
 

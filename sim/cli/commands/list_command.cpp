@@ -17,8 +17,8 @@
 #include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/process/interrupts.h"
 #include "sim/cli/process/output.h"
-#include "sim/cli/process/torch_check.h"
 #include "sim/cli/report/table.h"
+#include "sim/cli/torch/torch_check.h"
 
 namespace sim {
 namespace {

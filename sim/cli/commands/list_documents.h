@@ -9,7 +9,7 @@
 #include "estimator/plan/model_options.h"
 #include "estimator/plan/option_table.h"
 #include "sim/cli/input/example_plans.h"
-#include "sim/cli/process/torch_stubs.h"
+#include "sim/cli/torch/torch_stubs.h"
 
 namespace sim {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "estimator/base/errors.h"
-#include "sim/cli/commands/typed_arguments.h"
 #include "sim/cli/input/plan_file.h"
+#include "sim/cli/jobs/typed_arguments.h"
 #include "sim/tracking/memory_file_kinds.h"
 
 namespace sim {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "estimator/base/files.h"
-#include "estimator/cluster/program_trace_file.h"
+#include "estimator/program/program_trace_file.h"
 #include "sim/cli/process/output.h"
 
 namespace sim {

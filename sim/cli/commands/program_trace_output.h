@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "estimator/cluster/program_replay.h"
+#include "estimator/program/program_replay.h"
 
 namespace sim {
 

@@ -1,9 +1,9 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "estimator/cluster/program_estimate.h"
 #include "estimator/cluster/roofline.h"
 #include "estimator/cluster/schema.h"
+#include "estimator/program/program_estimate.h"
 #include "estimator/what_if/max_micro_batch.h"
 #include "estimator/what_if/max_sequence.h"
 #include "estimator/what_if/search_result.h"

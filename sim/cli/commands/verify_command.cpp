@@ -15,7 +15,7 @@
 #include "sim/cli/input/plan_options.h"
 #include "sim/cli/input/table_format_flag.h"
 #include "sim/cli/process/output.h"
-#include "sim/cli/process/rank_program.h"
+#include "sim/cli/ranks/rank_program.h"
 #include "sim/cli/report/plan_report.h"
 #include "sim/cli/report/verify_memory.h"
 #include "sim/cli/report/verify_report.h"

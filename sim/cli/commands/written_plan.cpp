@@ -3,7 +3,8 @@
 #include <array>
 
 #include "estimator/base/fields.h"
-#include "estimator/plan/plan_tree.h"
+#include "estimator/resolve/plan_tree.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/what_if/option_paths.h"
 
 namespace sim {

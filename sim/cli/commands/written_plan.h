@@ -4,7 +4,7 @@
 #include <string>
 
 #include "estimator/base/json.h"
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
 
 namespace sim {
 

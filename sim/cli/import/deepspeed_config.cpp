@@ -6,7 +6,7 @@
 #include "estimator/base/database.h"
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
-#include "estimator/plan/plan_tree.h"
+#include "estimator/resolve/plan_tree.h"
 #include "sim/cli/import/tree_entries.h"
 
 namespace onerank_data {

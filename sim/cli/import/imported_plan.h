@@ -10,6 +10,7 @@
 #include "estimator/base/json.h"
 #include "estimator/base/json_value.h"
 #include "estimator/plan/plan.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "sim/cli/import/key_table.h"
 #include "sim/cli/import/source_entry.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/cli/import/imported_plan.h"
-#include "sim/cli/import/shell_script.h"
+#include "sim/cli/import/shell/shell_script.h"
 
 namespace sim {
 

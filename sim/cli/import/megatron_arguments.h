@@ -7,7 +7,7 @@
 
 #include "estimator/base/json.h"
 #include "sim/cli/import/imported_plan.h"
-#include "sim/cli/import/shell_script.h"
+#include "sim/cli/import/shell/shell_script.h"
 
 namespace sim {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sim/cli/import/imported_plan.h"
-#include "sim/cli/import/python_program.h"
+#include "sim/cli/import/python/python_program.h"
 
 namespace sim {
 

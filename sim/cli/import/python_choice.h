@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/cli/import/imported_plan.h"
-#include "sim/cli/import/python_value.h"
+#include "sim/cli/import/python/python_value.h"
 
 namespace sim {
 

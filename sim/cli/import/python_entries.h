@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cli/import/python_value.h"
+#include "sim/cli/import/python/python_value.h"
 #include "sim/cli/import/source_entry.h"
 
 namespace sim {

@@ -9,6 +9,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/glob.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "sim/cli/import/toml_entries.h"
 #include "sim/cli/import/torchtitan_pipeline.h"
 

@@ -12,8 +12,9 @@
 #include "estimator/base/contains.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/dealt_layers.h"
-#include "estimator/plan/plan_tree.h"
-#include "estimator/plan/sized_model.h"
+#include "estimator/resolve/plan_tree.h"
+#include "estimator/resolve/resolve_plan.h"
+#include "estimator/resolve/sized_model.h"
 #include "sim/cli/import/tree_entries.h"
 
 namespace sim {

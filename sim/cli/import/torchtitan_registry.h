@@ -6,8 +6,8 @@
 #include <string>
 
 #include "sim/cli/import/imported_plan.h"
-#include "sim/cli/import/python_program.h"
-#include "sim/cli/import/shell_script.h"
+#include "sim/cli/import/python/python_program.h"
+#include "sim/cli/import/shell/shell_script.h"
 
 namespace sim {
 

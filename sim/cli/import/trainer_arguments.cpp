@@ -10,7 +10,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/plan/model_config.h"
-#include "estimator/plan/sized_model.h"
+#include "estimator/resolve/sized_model.h"
 #include "sim/cli/import/deepspeed_config.h"
 #include "sim/cli/import/launcher_words.h"
 #include "sim/cli/import/model_config_file.h"

@@ -10,7 +10,7 @@
 
 #include "sim/cli/import/key_table.h"
 #include "sim/cli/import/launcher_words.h"
-#include "sim/cli/import/shell_script.h"
+#include "sim/cli/import/shell/shell_script.h"
 #include "sim/cli/import/source_entry.h"
 
 namespace sim {

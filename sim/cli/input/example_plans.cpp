@@ -7,7 +7,8 @@
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/plan/plan.h"
-#include "sim/cli/process/installation.h"
+#include "estimator/resolve/resolve_plan.h"
+#include "sim/cli/torch/installation.h"
 
 namespace sim {
 namespace {

@@ -9,8 +9,8 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/range.h"
-#include "estimator/plan/plan_tree.h"
-#include "estimator/plan/sized_model.h"
+#include "estimator/resolve/plan_tree.h"
+#include "estimator/resolve/sized_model.h"
 #include "sim/cli/values/pipeline_layout.h"
 #include "sim/cli/values/strict_number.h"
 

@@ -14,11 +14,11 @@
 #include "estimator/base/text.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/option_table.h"
-#include "estimator/plan/plan_tree.h"
+#include "estimator/resolve/plan_tree.h"
 #include "sim/cli/import/import_file.h"
 #include "sim/cli/import/python_choice.h"
 #include "sim/cli/input/example_plans.h"
-#include "sim/cli/process/installation.h"
+#include "sim/cli/torch/installation.h"
 #include "sim/cli/values/yaml_tree.h"
 
 namespace sim {

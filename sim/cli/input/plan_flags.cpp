@@ -9,7 +9,7 @@
 #include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
-#include "estimator/plan/plan_tree.h"
+#include "estimator/resolve/plan_tree.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/input/offered_words.h"
 #include "sim/cli/values/flag_value.h"

@@ -8,8 +8,9 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/text.h"
-#include "estimator/plan/plan_tree.h"
-#include "estimator/plan/sized_model.h"
+#include "estimator/resolve/plan_tree.h"
+#include "estimator/resolve/resolve_plan.h"
+#include "estimator/resolve/sized_model.h"
 #include "sim/cli/import/import_file.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/values/byte_sizes.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimator/resolve/resolve_plan.h"
 #include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/input/pipeline_layers.h"
 #include "sim/cli/input/plan_file.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/cluster/program_run.h"
+#include "estimator/program/program_run.h"
 #include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/input/plan_flags.h"
 

@@ -7,7 +7,7 @@
 
 #include "sim/cli/input/cli_fwd.h"
 #include "sim/cli/process/environment.h"
-#include "sim/cli/process/rank_process.h"
+#include "sim/cli/ranks/rank_process.h"
 
 namespace sim {
 

@@ -9,7 +9,7 @@
 #include "estimator/base/document.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
-#include "estimator/cluster/program_roofline.h"
+#include "estimator/program/program_roofline.h"
 #include "sim/cli/page/sections.h"
 #include "sim/cli/report/module_report.h"
 #include "sim/cli/report/program_report.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/cluster/program_estimate.h"
+#include "estimator/program/program_estimate.h"
 #include "sim/cli/page/page.h"
 #include "sim/cli/page/rank_detail.h"
 

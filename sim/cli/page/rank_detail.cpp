@@ -6,7 +6,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/units.h"
-#include "sim/cli/process/rank_process.h"
+#include "sim/cli/ranks/rank_process.h"
 
 namespace sim {
 namespace {

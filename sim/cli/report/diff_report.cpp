@@ -10,6 +10,7 @@
 #include "estimator/base/units.h"
 #include "estimator/cluster/estimate_cluster.h"
 #include "estimator/cluster/memory_verdict.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "sim/cli/report/rank_memory_report.h"
 #include "sim/cli/report/table.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "estimator/cluster/cluster_estimate.h"
-#include "estimator/cluster/program_estimate.h"
+#include "estimator/program/program_estimate.h"
 #include "sim/cli/report/report_style.h"
 
 namespace sim {

@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "estimator/base/units.h"
-#include "estimator/cluster/program_estimate.h"
-#include "estimator/cluster/program_tokens.h"
+#include "estimator/program/program_estimate.h"
+#include "estimator/program/program_tokens.h"
 #include "sim/cli/report/profile_report.h"
 #include "sim/cli/report/table.h"
 #include "sim/cli/report/verdict_report.h"

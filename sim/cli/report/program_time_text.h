@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/cluster/program_estimate.h"
+#include "estimator/program/program_estimate.h"
 #include "sim/cli/report/table.h"
 
 namespace sim {

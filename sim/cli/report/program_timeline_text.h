@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/cluster/program_replay.h"
+#include "estimator/program/program_replay.h"
 
 namespace sim {
 

@@ -13,7 +13,7 @@
 #include "estimator/base/range.h"
 #include "estimator/base/text.h"
 #include "estimator/hardware/hardware.h"
-#include "estimator/plan/plan_tree.h"
+#include "estimator/resolve/plan_tree.h"
 
 namespace sim {
 namespace {

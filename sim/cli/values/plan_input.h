@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
 
 namespace sim {
 

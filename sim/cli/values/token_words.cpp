@@ -5,7 +5,8 @@
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/plan/plan.h"
-#include "estimator/plan/plan_tree.h"
+#include "estimator/resolve/plan_tree.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace sim {
 

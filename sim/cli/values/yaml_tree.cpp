@@ -14,7 +14,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/base/files.h"
 #include "estimator/base/number_text.h"
-#include "estimator/plan/plan_tree.h"
+#include "estimator/resolve/plan_tree.h"
 
 namespace sim {
 namespace {

@@ -21,8 +21,8 @@
 #include <string_view>
 
 #include "sim/exec/preload/shared_descriptors.h"
-#include "sim/exec/recorder_interface.h"
-#include "sim/exec/variables.h"
+#include "sim/exec/program/recorder_interface.h"
+#include "sim/exec/program/variables.h"
 #include "sim/tracking/views.h"
 
 namespace {

@@ -5,7 +5,7 @@
 
 #include "sim/virtual_gpu/cuda/module.h"
 #include "sim/virtual_gpu/cudart/device.h"
-#include "sim/virtual_gpu/cudart/kernel_facts.h"
+#include "sim/virtual_gpu/kernels/kernel_facts.h"
 
 using virtual_gpu::device;
 

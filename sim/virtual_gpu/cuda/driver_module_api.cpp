@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "sim/virtual_gpu/cuda/module.h"
-#include "sim/virtual_gpu/cudart/cubin.h"
 #include "sim/virtual_gpu/cudart/device.h"
-#include "sim/virtual_gpu/cudart/ptx.h"
+#include "sim/virtual_gpu/kernels/cubin.h"
+#include "sim/virtual_gpu/kernels/ptx.h"
 
 using virtual_gpu::device;
 

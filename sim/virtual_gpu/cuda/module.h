@@ -4,7 +4,7 @@
 #include <mutex>
 #include <string>
 
-#include "sim/virtual_gpu/cudart/kernel_table.h"
+#include "sim/virtual_gpu/kernels/kernel_table.h"
 
 /// A kernel that was found by name in a module. Its address identifies it in the kernel table, so
 /// this object and its name live as long as the process.

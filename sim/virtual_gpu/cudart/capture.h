@@ -9,9 +9,9 @@
 #include <set>
 #include <vector>
 
-#include "sim/virtual_gpu/cudart/kernel_table.h"
 #include "sim/virtual_gpu/cudart/stream.h"
 #include "sim/virtual_gpu/cudart/work_log.h"
+#include "sim/virtual_gpu/kernels/kernel_table.h"
 
 /// Work of streams, and its capture into CUDA graphs. Captured work does nothing until its graph is
 /// launched; each launch counts and tells it again. What was captured from the stream in which the

@@ -2,11 +2,11 @@
 
 #include "sim/virtual_gpu/capability.h"
 #include "sim/virtual_gpu/cudart/gpu_memory.h"
-#include "sim/virtual_gpu/cudart/kernel_table.h"
 #include "sim/virtual_gpu/cudart/pinned_memory.h"
 #include "sim/virtual_gpu/cudart/shadow.h"
 #include "sim/virtual_gpu/cudart/timeline.h"
 #include "sim/virtual_gpu/cudart/work_log.h"
+#include "sim/virtual_gpu/kernels/kernel_table.h"
 #include "sim/virtual_gpu/spec.h"
 
 /// The state of the virtual GPU in this process. It is global because CUDA's interfaces are C

@@ -5,11 +5,11 @@
 
 #include "sim/virtual_gpu/cudart/capture.h"
 #include "sim/virtual_gpu/cudart/device.h"
-#include "sim/virtual_gpu/cudart/kernel_bytes.h"
-#include "sim/virtual_gpu/cudart/kernel_facts.h"
 #include "sim/virtual_gpu/cudart/last_error.h"
 #include "sim/virtual_gpu/cudart/launch_arguments.h"
 #include "sim/virtual_gpu/cudart/stream.h"
+#include "sim/virtual_gpu/kernels/kernel_bytes.h"
+#include "sim/virtual_gpu/kernels/kernel_facts.h"
 
 using virtual_gpu::CodeVersion;
 using virtual_gpu::device;

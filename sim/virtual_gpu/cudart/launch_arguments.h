@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/virtual_gpu/cudart/gpu_memory.h"
-#include "sim/virtual_gpu/cudart/kernel_table.h"
+#include "sim/virtual_gpu/kernels/kernel_table.h"
 
 namespace virtual_gpu {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "estimator/hardware/hardware.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {

@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "estimator/base/fields.h"
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace estimator {
 namespace {

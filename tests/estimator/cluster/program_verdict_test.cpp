@@ -4,7 +4,7 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
-#include "estimator/cluster/program_estimate.h"
+#include "estimator/program/program_estimate.h"
 
 namespace estimator {
 namespace {

@@ -1,4 +1,5 @@
 #include "estimator/cluster/rank_classes.h"
+#include "estimator/resolve/resolve_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/cluster/estimate_cluster.h"
-#include "estimator/cluster/program_estimate.h"
+#include "estimator/program/program_estimate.h"
 #include "tests/estimator/schema_violation.h"
 #include "tests/estimator/test_plans.h"
 

@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "estimator/base/fields.h"
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace estimator {
 namespace {

@@ -5,7 +5,8 @@
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
 #include "estimator/communication/fabric.h"
-#include "estimator/plan/plan_spec.h"
+#include "estimator/resolve/plan_spec.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace estimator {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/compose/composer.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace estimator {
 namespace {

@@ -1,4 +1,5 @@
 #include "estimator/compute/model_flops.h"
+#include "estimator/resolve/resolve_plan.h"
 
 #include <gtest/gtest.h>
 

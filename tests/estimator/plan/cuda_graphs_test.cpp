@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "estimator/plan/subject_rules.h"
+#include "estimator/resolve/subject_rules.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/plan/plan.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace estimator {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/plan/option_table.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {

@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "estimator/resolve/resolve_plan.h"
 #include "tests/estimator/schedule/schedule_kinds.h"
 
 namespace estimator {

@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "estimator/resolve/resolve_plan.h"
 #include "tests/estimator/test_plans.h"
 #include "tests/paths.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/base/fields.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace estimator {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/what_if/advice.h"
 #include "estimator/what_if/least_bytes.h"
 #include "estimator/what_if/max_micro_batch.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "estimator/base/fields.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "estimator/what_if/least_bytes.h"
 
 namespace estimator {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "estimator/resolve/resolve_plan.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {

@@ -9,6 +9,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/units.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "tests/estimator/test_plans.h"
 
 namespace estimator {

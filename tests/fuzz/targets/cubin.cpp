@@ -1,5 +1,5 @@
 // Code that programs load at run time: the virtual GPU looks for what its kernels take.
-#include "sim/virtual_gpu/cudart/cubin.h"
+#include "sim/virtual_gpu/kernels/cubin.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 // Code as nvcc embeds it into libraries: the virtual GPU looks for the architectures in it.
-#include "sim/virtual_gpu/cudart/fat_binary.h"
+#include "sim/virtual_gpu/kernels/fat_binary.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 // Profiles of a program's ranks, as `onerank exec` writes them.
-#include "estimator/cluster/program_estimate.h"
+#include "estimator/program/program_estimate.h"
 #include "sim/cli/report/estimate_report.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/profile_uses.h"

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "sim/cli/process/preload.h"
+#include "sim/cli/torch/preload.h"
 #include "sim/virtual_gpu/spec.h"
 #include "tests/sim/exec/exec_program.h"
 

@@ -6,7 +6,7 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/compute/calibration.h"
-#include "sim/cli/process/rank_process.h"
+#include "sim/cli/ranks/rank_process.h"
 
 namespace sim {
 namespace {

@@ -1,6 +1,7 @@
 #include "tests/sim/rank/executed_rank.h"
 
-#include "sim/cli/process/rank_process.h"
+#include "estimator/resolve/resolve_plan.h"
+#include "sim/cli/ranks/rank_process.h"
 
 namespace sim {
 

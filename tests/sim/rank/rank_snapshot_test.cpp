@@ -8,8 +8,9 @@
 #include "estimator/base/files.h"
 #include "estimator/cluster/rank_classes.h"
 #include "estimator/profile/peak_snapshot.h"
-#include "sim/cli/process/rank_process.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "sim/cli/process/temporary_folder.h"
+#include "sim/cli/ranks/rank_process.h"
 #include "tests/paths.h"
 #include "tests/sim/rank/executed_rank.h"
 

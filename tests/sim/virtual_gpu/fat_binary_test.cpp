@@ -1,4 +1,4 @@
-#include "sim/virtual_gpu/cudart/fat_binary.h"
+#include "sim/virtual_gpu/kernels/fat_binary.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/virtual_gpu/cudart/ptx.h"
+#include "sim/virtual_gpu/kernels/ptx.h"
 #include "tests/sim/virtual_gpu/elf_file.h"
 #include "tests/sim/virtual_gpu/embedded_code.h"
 

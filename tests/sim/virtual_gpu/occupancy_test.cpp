@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/virtual_gpu/cudart/fat_binary.h"
-#include "sim/virtual_gpu/cudart/kernel_facts.h"
+#include "sim/virtual_gpu/kernels/fat_binary.h"
+#include "sim/virtual_gpu/kernels/kernel_facts.h"
 #include "tests/sim/virtual_gpu/elf_file.h"
 
 namespace virtual_gpu {

@@ -9,11 +9,11 @@
 #include <set>
 
 #include "sim/virtual_gpu/cudart/gpu_memory.h"
-#include "sim/virtual_gpu/cudart/kernel_table.h"
 #include "sim/virtual_gpu/cudart/pinned_memory.h"
 #include "sim/virtual_gpu/cudart/shadow.h"
 #include "sim/virtual_gpu/cudart/timeline.h"
 #include "sim/virtual_gpu/cudart/work_log.h"
+#include "sim/virtual_gpu/kernels/kernel_table.h"
 
 namespace virtual_gpu {
 namespace {

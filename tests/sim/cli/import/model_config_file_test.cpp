@@ -4,6 +4,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/plan/model_config.h"
 #include "estimator/plan/plan.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "sim/cli/import/import_file.h"
 #include "sim/cli/import/key_table.h"
 

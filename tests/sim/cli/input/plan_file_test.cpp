@@ -12,6 +12,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
+#include "estimator/resolve/resolve_plan.h"
 #include "sim/cli/values/yaml_tree.h"
 #include "tests/paths.h"
 #include "tests/sim/cli/onerank_program.h"

@@ -9,7 +9,8 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "estimator/plan/plan.h"
-#include "estimator/plan/plan_tree.h"
+#include "estimator/resolve/plan_tree.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace sim {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
+#include "estimator/resolve/resolve_plan.h"
 
 namespace sim {
 namespace {

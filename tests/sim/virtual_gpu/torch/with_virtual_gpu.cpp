@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "sim/cli/process/preload.h"
+#include "sim/cli/torch/preload.h"
 
 /// with_virtual_gpu FOLDER PROGRAM ARGUMENTS...: runs the program with the libraries of FOLDER
 /// preloaded. Which GPU they play is the program's or its caller's business (ONERANK_VIRTUAL_GPU).
