@@ -9,6 +9,7 @@
 #include "estimator/base/contains.h"
 #include "estimator/base/errors.h"
 #include "estimator/replay/call_text.h"
+#include "estimator/replay/gpu_demand.h"
 
 namespace estimator {
 namespace {
@@ -16,58 +17,6 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 std::size_t index(int64_t value) { return static_cast<std::size_t>(value); }
-
-/// The largest share that works may have of something of which they need `needs` (0 to 1), if those
-/// that need less have what they need.
-double fair_share(std::vector<double>& needs) {
-  std::sort(needs.begin(), needs.end());
-  double left = 1;
-  for (std::size_t i = 0; i < needs.size(); ++i) {
-    const double equal = left / static_cast<double>(needs.size() - i);
-    if (needs[i] > equal) return equal;
-    left -= needs[i];
-  }
-  return 1;
-}
-
-/// What the works of one GPU need together.
-struct Demand {
-  double kernels = 0;  ///< multiprocessors
-  double nccl = 0;     ///< multiprocessors
-  std::vector<double>& memory;
-  double memory_share = 1;  ///< that one of them may have; set when all are known
-  PortUse ports;
-
-  void add(const WorkPrice& price) {
-    const Occupancy& occupancy = price.occupancy;
-    const bool communicates = price.work_class == WorkClass::kCommunication;
-    (communicates ? nccl : kernels) += occupancy.multiprocessors;
-    ports.link += occupancy.ports.link;
-    ports.nic += occupancy.ports.nic;
-    if (occupancy.memory > 0) memory.push_back(occupancy.memory);
-  }
-
-  /// How fast a work goes on, of what it does alone.
-  double rate(const WorkPrice& price) const {
-    const double needed = price.occupancy.memory;
-    return std::min(needed > memory_share ? memory_share / needed : 1, rate_of_units(price));
-  }
-
- private:
-  double rate_of_units(const WorkPrice& price) const {
-    const Occupancy& occupancy = price.occupancy;
-    if (price.work_class == WorkClass::kCommunication) {
-      const double link = occupancy.ports.link > 0 ? ports.link : 0;
-      const double nic = occupancy.ports.nic > 0 ? ports.nic : 0;
-      return 1 / std::max({1.0, link, nic});
-    }
-    if (occupancy.multiprocessors == 0) return 1;
-    constexpr double kLeastShare = 0.1;
-    const bool gives_way = is_bound_by_arithmetic(price) && !occupancy.is_persistent;
-    const double left = gives_way ? std::max(kLeastShare, 1 - nccl) : 1;
-    return std::min(1.0, left / kernels);
-  }
-};
 
 }  // namespace
 
@@ -380,19 +329,20 @@ void RankPlayer::begin_last_blocks(Running& running, double now) const {
 void RankPlayer::share(double now) {
   if (std::exchange(is_shared_, true)) return;
   memory_needs_.clear();
-  Demand demand{.memory = memory_needs_};
+  GpuDemand demand(memory_needs_);
   for (const Stream& stream : streams_) {
     if (stream.running) demand.add(price_of(*stream.running));
   }
-  demand.memory_share = fair_share(demand.memory);
+  demand.share_memory();
   for (Stream& stream : streams_) {
     if (!stream.running) continue;
     Running& running = *stream.running;
     const Occupancy& occupancy = price_of(running).occupancy;
     if (occupancy.is_persistent && running.start == now) {
-      running.are_first_blocks = demand.nccl > 0 && demand.nccl + occupancy.multiprocessors > 1;
+      running.are_first_blocks =
+          demand.of_nccl() > 0 && demand.of_nccl() + occupancy.multiprocessors > 1;
     }
-    if (running.are_first_blocks && demand.nccl == 0) begin_last_blocks(running, now);
+    if (running.are_first_blocks && demand.of_nccl() == 0) begin_last_blocks(running, now);
     const double rate = demand.rate(price_of(running));
     if (rate == running.rate) continue;
     running.remaining -= (now - running.updated) * running.rate;

@@ -11,8 +11,6 @@
 #include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/glob.h"
-#include "estimator/base/text.h"
-#include "estimator/resolve/given_sizes.h"
 #include "estimator/resolve/plan_tree.h"
 #include "sim/cli/import/switch_words.h"
 #include "sim/cli/values/flag_value.h"
@@ -32,21 +30,6 @@ using estimator::contains;
 using estimator::Json;
 using estimator::Problem;
 using estimator::UserError;
-
-/// As the user wrote it: "--fp8-format hybrid".
-std::string written(const SourceEntry& entry) {
-  std::string text = entry.shown();
-  constexpr std::size_t kMostValues = 4;
-  for (std::size_t i = 0; i < std::min(entry.values.size(), kMostValues); ++i) {
-    text += " " + entry.values[i];
-  }
-  if (entry.values.size() > kMostValues) text += " ...";
-  return text;
-}
-
-std::string at(const SourceEntry& entry) {
-  return fmt::format("{}: {}", entry.place, written(entry));
-}
 
 const PlanFlag* find_plan_flag(const std::string& key) {
   static const auto flags = [] {
@@ -202,7 +185,8 @@ class Importer {
 
   void apply(const KeyRow& row, const SourceEntry& entry) {
     if (!row.technique.empty()) add_technique(plan_, row.technique, entry);
-    if (!row.note.empty()) plan_.notes.push_back(fmt::format("{}: {}", at(entry), row.note));
+    if (!row.note.empty())
+      plan_.notes.push_back(fmt::format("{}: {}", entry.with_place(), row.note));
     if (row.path.empty()) {
       if (row.technique.empty()) plan_.without_effect.push_back(entry);
       return;
@@ -287,7 +271,7 @@ class Importer {
       write();
     } catch (const UserError& error) {
       for (Problem problem : error.problems()) {
-        problem.where = at(entry);
+        problem.where = entry.with_place();
         problems_.push_back(std::move(problem));
       }
     }
@@ -300,23 +284,6 @@ class Importer {
   std::set<std::string> written_;
   std::vector<Problem> problems_;
 };
-
-/// "train.sh:12: fp8-format hybrid, fp8-recipe delayed"; each place once.
-std::string uses_text(const UsedTechnique& used) {
-  std::string text;
-  std::string place;
-  for (const SourceEntry& use : used.uses) {
-    if (!text.empty()) text += place == use.place ? ", " : "; ";
-    text += place == use.place ? written(use) : at(use);
-    place = use.place;
-  }
-  return text;
-}
-
-void list_keys(const char* title, const std::vector<SourceEntry>& entries, std::string& text) {
-  if (!entries.empty()) text += fmt::format("  {}:\n", title);
-  for (const SourceEntry& entry : entries) text += fmt::format("    {}\n", at(entry));
-}
 
 }  // namespace
 
@@ -361,121 +328,6 @@ void merge_under(ImportedPlan& plan, ImportedPlan other) {
   for (UsedTechnique& used : other.techniques) {
     for (SourceEntry& use : used.uses) add_technique(plan, used.technique->name, std::move(use));
   }
-}
-
-std::vector<std::string> accept(const ImportedPlan& plan, const std::vector<std::string>& ignored) {
-  std::vector<Problem> problems;
-  std::vector<std::string> lines = plan.notes;
-  std::set<std::string> known;
-  for (const UsedTechnique& used : plan.techniques) {
-    const Technique& technique = *used.technique;
-    known.insert(technique.name);
-    if (contains(ignored, technique.name)) {
-      lines.push_back(fmt::format(
-          "left out: {} ({}); the real run: {}", technique.what, uses_text(used), technique.errs));
-    } else {
-      problems.push_back(
-          {.what = fmt::format("not modelled: {} ({})", technique.what, technique.name),
-           .where = uses_text(used),
-           .help = fmt::format("--ignore {} estimates without it; the real run: {}",
-                               technique.name,
-                               technique.errs)});
-    }
-  }
-  for (const SourceEntry& entry : plan.unknown) {
-    known.insert(entry.key);
-    if (contains(ignored, entry.key)) {
-      lines.push_back(fmt::format("left out: {}; what it does is not known", at(entry)));
-    } else {
-      problems.push_back(
-          {.what = fmt::format("{} has no such key that Onerank knows", plan.program),
-           .where = at(entry),
-           .help = fmt::format("--ignore {} estimates without it", entry.key)});
-    }
-  }
-  for (const SourceEntry& word : plan.open) {
-    known.insert(word.key);
-    if (contains(ignored, word.key)) {
-      lines.push_back(
-          fmt::format("left out: {}: the arguments that {} may hold", word.place, word.key));
-    } else {
-      problems.push_back(
-          {.what = fmt::format("{} may hold arguments, and nobody knows which", word.key),
-           .where = word.place,
-           .help = fmt::format("--script-arguments \"...\" gives what the script is started with; "
-                               "else write the arguments into it, or --ignore '{}'",
-                               word.key)});
-    }
-  }
-  for (const std::string& name : ignored) {
-    if (known.contains(name)) continue;
-    problems.push_back({.what = "the file has nothing of this name to ignore",
-                        .where = "--ignore " + name,
-                        .help = known.empty() ? "leave it out"
-                                              : fmt::format("it has {}", fmt::join(known, ", "))});
-  }
-  if (!problems.empty()) throw UserError(std::move(problems));
-  for (std::string& line : lines) line = estimator::printable(line);
-  return lines;
-}
-
-void check_complete(const ImportedPlan& plan, const Json& tree, bool has_world) {
-  std::vector<std::string> lacks;
-  std::vector<std::string> flags;
-  const auto need = [&](const std::string& path, const char* what, const std::string& flag) {
-    const Json value = estimator::find_in_tree(tree, path);
-    if (!value.is_null() && value != "auto" && value != "") return;
-    lacks.emplace_back(what);
-    flags.push_back(flag);
-  };
-  const Json model = estimator::find_in_tree(tree, "model");
-  const bool is_named = model.is_string() || (model.is_object() && model.contains("preset"));
-  if (model.is_null()) {
-    const std::string named = fmt::format(
-        "the shape of the model {} (a model of `onerank list models`, or a config.json)",
-        plan.model_name);
-    need("model", plan.model_name.empty() ? "the model" : named.c_str(), "--model llama3-8b");
-  } else if (!is_named) {
-    for (const estimator::GivenSize& size : estimator::kGivenSizes) {
-      const std::string path = fmt::format("model.{}", size.key);
-      need(path, size.what, estimator::first_flag_of(path) + " " + size.example);
-    }
-  }
-  need("cluster.gpu", "the GPU", "--gpu h100-sxm");
-  if (!has_world) need("cluster.nodes", "the number of machines", "--nodes 4");
-  for (const UnsetKey& key : plan.unset) {
-    const auto* option = estimator::find_plan_option(key.path);
-    const bool is_asked = option != nullptr && option->changes_ranks && !option->flags.empty() &&
-                          key.path != "training.seed";
-    if (!is_asked || contains(lacks, at(key.entry))) continue;
-    const std::string flag = option->flags.front().names.back() + " N";
-    const bool is_new = std::none_of(flags.begin(), flags.end(), [&](const std::string& asked) {
-      return asked.starts_with(flag.substr(0, flag.size() - 1));
-    });
-    if (estimator::find_in_tree(tree, key.path).is_null() && is_new) {
-      lacks.push_back(at(key.entry));
-      flags.push_back(flag);
-    }
-  }
-  if (lacks.empty()) return;
-  throw UserError({.what = plan.origin + " does not say all that an estimate needs",
-                   .where = fmt::format("it lacks {}", fmt::join(lacks, ", ")),
-                   .help = fmt::format("give {}", fmt::join(flags, " "))});
-}
-
-std::string import_summary(const ImportedPlan& plan, bool verbose) {
-  std::string text = fmt::format("{} of {}: {} keys modelled, {} without effect\n",
-                                 plan.origin,
-                                 plan.program,
-                                 plan.modelled.size(),
-                                 plan.without_effect.size());
-  if (!verbose) return estimator::printable(text);
-  list_keys("modelled", plan.modelled, text);
-  list_keys("without effect on memory and time", plan.without_effect, text);
-  std::vector<SourceEntry> unset;
-  for (const UnsetKey& key : plan.unset) unset.push_back(key.entry);
-  list_keys("not set in the file", unset, text);
-  return estimator::printable(text);
 }
 
 }  // namespace sim

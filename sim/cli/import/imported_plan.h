@@ -62,16 +62,4 @@ estimator::Json said_key(const ImportedPlan& plan, const std::string& path);
 /// Adds what another file says. Where both say a key of the plan, the plan's own value stays.
 void merge_under(ImportedPlan& plan, ImportedPlan other);
 
-/// Throws UserError for techniques, unknown keys and open words that `ignored` does not name, and
-/// for names in it that nothing in the file has. Returns the lines that say what the estimate
-/// leaves out.
-std::vector<std::string> accept(const ImportedPlan& plan, const std::vector<std::string>& ignored);
-
-/// Throws one UserError that names all that the plan's tree lacks for an estimate. `has_world`:
-/// whether the number of GPUs is given otherwise.
-void check_complete(const ImportedPlan& plan, const estimator::Json& tree, bool has_world);
-
-/// "train.sh of Megatron-LM: 31 keys modelled, 40 without effect"; with `verbose` each by name.
-std::string import_summary(const ImportedPlan& plan, bool verbose);
-
 }  // namespace sim

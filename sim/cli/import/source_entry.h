@@ -20,6 +20,11 @@ struct SourceEntry {
 
   /// The first value, or "".
   std::string value() const { return values.empty() ? "" : values.front(); }
+
+  /// As the user wrote it: "--fp8-format hybrid".
+  std::string written() const;
+  /// "train.sh:12: --fp8-format hybrid".
+  std::string with_place() const { return place + ": " + written(); }
 };
 
 }  // namespace sim

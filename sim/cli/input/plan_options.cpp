@@ -12,6 +12,7 @@
 #include "estimator/resolve/resolve_plan.h"
 #include "estimator/resolve/sized_model.h"
 #include "sim/cli/import/import_file.h"
+#include "sim/cli/import/import_verdict.h"
 #include "sim/cli/input/flag_names.h"
 #include "sim/cli/values/byte_sizes.h"
 #include "sim/cli/values/strict_number.h"

@@ -1,4 +1,5 @@
 // Files of other programs, told by their content: scripts, YAML, JSON, TOML.
+#include "sim/cli/import/import_verdict.h"
 #include "sim/cli/input/plan_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/input_file.h"

@@ -6,6 +6,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "sim/cli/import/import_file.h"
+#include "sim/cli/import/import_verdict.h"
 #include "tests/sim/cli/onerank_program.h"
 
 namespace sim {

@@ -6,6 +6,7 @@
 #include "estimator/base/fields.h"
 #include "estimator/resolve/plan_tree.h"
 #include "sim/cli/import/import_file.h"
+#include "sim/cli/import/import_verdict.h"
 #include "sim/cli/import/key_table.h"
 #include "tests/sim/cli/onerank_program.h"
 

@@ -8,6 +8,7 @@
 #include "estimator/base/errors.h"
 #include "estimator/base/fields.h"
 #include "sim/cli/import/import_file.h"
+#include "sim/cli/import/import_verdict.h"
 #include "sim/cli/import/imported_plan.h"
 
 namespace sim {
