@@ -69,6 +69,14 @@ void erase_what_pieces_have_not(Json& parallelism) {
   }
 }
 
+/// A pattern that has a number for each layer, for so many of them; [n] means each n-th layer.
+void repeat_pattern(int64_t period, int64_t layers, Json& pattern) {
+  if (pattern.size() <= 1) return;
+  Json repeated = Json::array();
+  for (int64_t layer = 0; layer < layers; ++layer) repeated.push_back(pattern[layer % period]);
+  pattern = std::move(repeated);
+}
+
 /// The model with so many layers in each stage, and its dense layers before those of the first one.
 void set_layers(const Plan& plan, int64_t stages, int64_t layers, Json& tree) {
   const int64_t dense = plan.model.dense_layers_first().value_or(0);
@@ -77,6 +85,9 @@ void set_layers(const Plan& plan, int64_t stages, int64_t layers, Json& tree) {
     std::vector<int64_t> pattern(static_cast<std::size_t>(stages * layers + dense), 1);
     std::fill_n(pattern.begin(), dense, 0);
     tree["model"]["moe_layer_freq"] = pattern;
+  }
+  for (const char* key : {"no_rope_freq", "window_attn_skip_freq"}) {
+    repeat_pattern(plan.model.attention_period(), stages * layers + dense, tree["model"][key]);
   }
   const FrameworkTraits& framework = traits_of(plan.training.framework);
   const bool deals_unevenly = framework.stages_by_cost || framework.torch_pipeline;
@@ -177,9 +188,7 @@ std::string family_of(const Plan& plan) {
 }
 
 std::string obstacle_to_composition(const Plan& plan) {
-  const ModelConfig& model = plan.model;
-  const bool alike = model.has_equal_attention() && model.dense_layers_first();
-  if (!alike) return "its layers are not all alike";
+  if (!plan.model.dense_layers_first()) return "its layers with and without experts are mixed";
   if (plan.parallelism.pipeline_schedule != ScheduleKind::kOneForwardOneBackward) {
     return "its schedule is not 1f1b";
   }
@@ -197,6 +206,19 @@ std::string obstacle_to_composition(const Plan& plan) {
     return "its framework shares whole parameters among data ranks";
   }
   return "";
+}
+
+std::string obstacle_of_layout(const Plan& plan) {
+  if (plan.parallelism.pipeline == 1) return "";
+  std::vector<int64_t> layers = plan.layers_of_virtual_stages();
+  const int64_t dense = plan.model.dense_layers_first().value_or(0);
+  layers.front() -= dense;
+  if (layers.front() < 0) return "dense layers in more than the first piece of the pipeline";
+  const int64_t period = plan.model.attention_period();
+  layers.insert(layers.end(), kPieceLayers.begin(), kPieceLayers.end());
+  const bool are_alike = std::all_of(
+      layers.begin(), layers.end(), [&](int64_t of_piece) { return of_piece % period == 0; });
+  return are_alike ? "" : "pieces of the pipeline whose layers attend in other ways than others'";
 }
 
 std::vector<PieceRun> piece_runs(const Plan& plan) {
@@ -224,6 +246,7 @@ int64_t number_of_pieces(const Plan& plan) {
 
 std::vector<PieceRun> probe_runs(const Plan& plan) {
   const int64_t layers = kPieceLayers.front();
+  if (layers % plan.model.attention_period() != 0) return {};
   try {
     const Plan piece = piece_plan(plan, kStages, layers);
     return {piece_run(piece, 1, layers), piece_run(piece, 2, layers)};

@@ -56,16 +56,21 @@ bool data_ranks_change_pieces(const Plan& plan);
 /// Equal for plans of one family.
 std::string family_of(const Plan& plan);
 
-/// What keeps plans like this one from being composed, in words; "" if nothing does: layers that
-/// are not all alike, a schedule other than 1F1B, an offloaded optimizer.
+/// What keeps plans like this one from being composed, in words; "" if nothing does: layers with
+/// and without experts that are mixed, a schedule other than 1F1B, an offloaded optimizer.
 std::string obstacle_to_composition(const Plan& plan);
+
+/// What keeps this layout from being composed, though others of its plan can be: pieces of its
+/// pipeline that hold other layers than the executed ones do. "" if nothing does.
+std::string obstacle_of_layout(const Plan& plan);
 
 /// The stages to execute for the family of `plan`; only its own if it has one stage.
 std::vector<PieceRun> piece_runs(const Plan& plan);
 int64_t number_of_pieces(const Plan& plan);
 
 /// Two middle stages of few layers, with more and with fewer forwards in flight: what a layer of
-/// the plan takes. Also for a plan of one stage. Empty where there is no such pipeline.
+/// the plan takes. Also for a plan of one stage. Empty where there is no such pipeline, or so few
+/// layers are not like all of them.
 std::vector<PieceRun> probe_runs(const Plan& plan);
 
 /// Makes `records`, which are empty or were made of the same executed stage, those of a stage of

@@ -122,12 +122,17 @@ bool ModelConfig::has_window_in(int64_t layer) const {
   return sliding_window > 0 && !is_listed(window_attn_skip_freq, layer, 0);
 }
 
-bool ModelConfig::has_equal_attention() const {
-  for (int64_t layer = 1; layer < num_layers; ++layer) {
-    if (has_rope_in(layer) != has_rope_in(0)) return false;
-    if (has_window_in(layer) != has_window_in(0)) return false;
-  }
-  return true;
+int64_t ModelConfig::attention_period() const {
+  const auto repeats_after = [&](int64_t period) {
+    for (int64_t layer = period; layer < num_layers; ++layer) {
+      if (has_rope_in(layer) != has_rope_in(layer - period)) return false;
+      if (has_window_in(layer) != has_window_in(layer - period)) return false;
+    }
+    return true;
+  };
+  int64_t period = 1;
+  while (period < num_layers && !repeats_after(period)) ++period;
+  return period;
 }
 
 bool ModelConfig::has_experts_in(int64_t layer) const {

@@ -190,8 +190,9 @@ struct ModelConfig {
   bool has_rope_in(int64_t layer) const;
   /// Whether one of all layers, counted from 0, attends in the model's window.
   bool has_window_in(int64_t layer) const;
-  /// Whether all layers but dense ones among experts are the same.
-  bool has_equal_attention() const;
+  /// The fewest layers after which windows and rotary positions repeat themselves: 1 where all
+  /// layers attend alike, and all of them where nothing repeats itself.
+  int64_t attention_period() const;
   bool has_experts() const { return num_experts > 0; }
   bool has_sinks() const { return softmax_type == SoftmaxType::kLearnable; }
   bool has_aux_loss() const {

@@ -158,12 +158,6 @@ void add_overlap(const PlanSpec& spec, const Plan& base, int64_t gpus, PlanEdits
   edits.push_back({paths::kOverlapGather, true});
 }
 
-/// Such layouts are not composed: the dense layers belong to the pipeline's first piece.
-bool has_too_few_for_dense(const Plan& plan) {
-  const int64_t dense = plan.model.dense_layers_first().value_or(0);
-  return plan.parallelism.pipeline > 1 && plan.layers_of_chunks(0).front() < dense;
-}
-
 }  // namespace
 
 ExecutedLayout executed_layout(const ClusterEstimate& estimate) {
@@ -390,8 +384,8 @@ Layouts allowed_layouts(const PlanSpec& spec,
       if (opens_data) edits.push_back({paths::kData, "auto"});
       try {
         Plan plan = resolve_plan(open.with(edits));
-        if (has_too_few_for_dense(plan)) {
-          ++layouts.refused.counts["dense layers in more than the first piece of the pipeline"];
+        if (const std::string obstacle = obstacle_of_layout(plan); !obstacle.empty()) {
+          ++layouts.refused.counts[obstacle];
           continue;
         }
         layouts.allowed.push_back({.edits = std::move(edits), .plan = std::move(plan)});
