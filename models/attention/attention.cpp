@@ -6,6 +6,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "estimator/plan/frameworks.h"
 #include "models/layers/sequence_mappings.h"
@@ -260,6 +262,17 @@ SelfAttention::Heads SelfAttention::unstack(const at::Tensor& packed) const {
   return {query, both.select(0, 0).transpose(0, 1), both.select(0, 1).transpose(0, 1), {}};
 }
 
+/// Until Attention.forward of attention.py returns, in the order in which it then lets them go.
+/// TransformerEngine's copy of the value is none of them.
+torch::autograd::variable_list SelfAttention::held_by_variables(Heads heads) const {
+  torch::autograd::variable_list held;
+  if (!context_.framework().holds_split_heads) return held;
+  held.push_back(std::move(heads.key));
+  std::move(heads.as_product.begin(), heads.as_product.end(), std::back_inserter(held));
+  held.push_back(std::move(heads.query));
+  return held;
+}
+
 at::Tensor SelfAttention::forward(const at::Tensor& input) const {
   Observer& observer = context_.observer;
   ModuleScope scope(observer, "self_attention");
@@ -269,16 +282,15 @@ at::Tensor SelfAttention::forward(const at::Tensor& input) const {
   }();
 
   torch::autograd::variable_list qkv = {heads.query, heads.key, heads.value};
-  const torch::autograd::variable_list held = std::move(heads.as_product);
-  heads = {};
-  const at::Tensor attended = run_core_attention(context_,
-                                                 core_,
-                                                 std::move(qkv),
-                                                 separates_heads() && recomputes_copies(),
-                                                 sink_ ? sink_->value : at::Tensor());
+  torch::autograd::variable_list held = held_by_variables(std::move(heads));
+  held.push_back(run_core_attention(context_,
+                                    core_,
+                                    std::move(qkv),
+                                    separates_heads() && recomputes_copies(),
+                                    sink_ ? sink_->value : at::Tensor()));
 
   ModuleScope projection(observer, "linear_proj");
-  return projection_->forward(attended);
+  return projection_->forward(held.back());
 }
 
 }  // namespace models

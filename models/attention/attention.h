@@ -59,6 +59,7 @@ class SelfAttention final : public Attention {
   Heads split_heads(const at::Tensor& product) const;
   Heads separate_heads(const at::Tensor& input) const;
   Heads unstack(const at::Tensor& packed) const;
+  torch::autograd::variable_list held_by_variables(Heads heads) const;
 
   ShardContext& context_;
   std::shared_ptr<const CoreAttention> core_;

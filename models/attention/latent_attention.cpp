@@ -126,10 +126,11 @@ at::Tensor LatentAttention::forward(const at::Tensor& input) const {
   const auto up = [this](const variable_list& latent) { return heads(latent); };
   const bool discards = estimator::recomputes(context_.plan, estimator::RecomputeModule::kLatentUp);
   DiscardedOutputs discarded;
-  const at::Tensor attended = run_core_attention(
-      context_,
-      core_,
-      discards ? discarded.run(up, latents(input), context_.observer) : heads(latents(input)));
+  variable_list qkv =
+      discards ? discarded.run(up, latents(input), context_.observer) : heads(latents(input));
+  // By variables of MultiLatentAttention.forward, until it returns.
+  const variable_list held = context_.framework().holds_split_heads ? qkv : variable_list();
+  const at::Tensor attended = run_core_attention(context_, core_, std::move(qkv));
   if (discards) discarded.discard(attended);
   return in_scope("linear_proj", projection_, attended);
 }

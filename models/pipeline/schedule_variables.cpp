@@ -17,7 +17,12 @@ void ScheduleVariables::forward_started(int64_t chunk, const at::Tensor& input, 
 void ScheduleVariables::forward_ended(const at::Tensor& output, bool pair_follows) {
   if (!options_.holds) return;
   last_input_ = at::Tensor();
-  if (options_.interleaved && pair_follows) last_output_ = output;
+  last_output_ = output;
+  is_output_paired_ = pair_follows;
+}
+
+void ScheduleVariables::receives_started() {
+  if (!options_.interleaved || !is_output_paired_) last_output_ = at::Tensor();
 }
 
 void ScheduleVariables::backward_started() { last_input_ = at::Tensor(); }

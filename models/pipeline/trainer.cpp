@@ -221,9 +221,15 @@ MessageRules Trainer::message_rules() const {
 }
 
 void Trainer::receive_ahead(const Steps& steps, std::size_t i) {
-  if (!context_.framework().schedule_variables || context_.chunks() == 1) return;
-  for (const estimator::PipelineStep& step : received_after(steps, i, message_rules()))
-    expect(step);
+  if (!context_.framework().schedule_variables) return;
+  if (context_.chunks() > 1) {
+    for (const estimator::PipelineStep& step : received_after(steps, i, message_rules())) {
+      expect(step);
+    }
+  } else if (is_paired(steps, i)) {
+    expect(steps[i + 1]);
+  }
+  schedule_variables_.receives_started();
 }
 
 /// The stage has begun to receive what this step needs, except for the first forward, and for the

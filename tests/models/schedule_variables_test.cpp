@@ -52,5 +52,20 @@ TEST(ScheduleVariables, HoldNoInputOfTheWarmUpWhereEachStepReceivesTheNext) {
   EXPECT_EQ(first.use_count(), 1);
 }
 
+// send_forward_recv_forward there, and send_forward_recv_backward where stages have one chunk.
+TEST(ScheduleVariables, HoldTheOutputUntilWhatIsReceivedNextHasItsMemory) {
+  for (const bool interleaved : {false, true}) {
+    ScheduleVariables variables({.holds = true, .interleaved = interleaved});
+    const at::Tensor of_warm_up = at::ones({1}), paired = at::ones({1});
+    variables.forward_ended(of_warm_up, !kPairFollows);
+    EXPECT_EQ(of_warm_up.use_count(), 2);
+    variables.receives_started();
+    EXPECT_EQ(of_warm_up.use_count(), 1);
+    variables.forward_ended(paired, kPairFollows);
+    variables.receives_started();
+    EXPECT_EQ(paired.use_count(), interleaved ? 2 : 1) << "until the paired backward is over";
+  }
+}
+
 }  // namespace
 }  // namespace models
