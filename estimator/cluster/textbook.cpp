@@ -262,11 +262,30 @@ class Book {
   }
 
   LayerFormula layer_formula() const {
+    if (plan_.training.recompute != Recompute::kFull) return kept_formula();
+    const bool divided =
+        plan_.parallelism.sequence_parallel || plan_.training.distribute_saved_activations;
+    const LayerFormula input = {2 / (divided ? tensor_ : 1),
+                                of_ranks("2 s b h", divided ? kDivided : kWhole)};
+    const int64_t number = plan_.training.recompute_num_layers;
+    if (plan_.training.recompute_method == RecomputeMethod::kBlock) return in_block(input, number);
+    if (number == 1) return input;
+    return {input.of_sbh / real(number), fmt::format("{} / {}", input.text, number)};
+  }
+
+  /// The mean of the layers of a chunk, of which the first ones keep their input alone.
+  LayerFormula in_block(const LayerFormula& input, int64_t number) const {
+    const int64_t layers = plan_.layers_of_chunks(rank_.coordinate.pipeline).back();
+    const int64_t again = std::min(number, layers);
+    const LayerFormula kept = kept_formula();
+    return {(real(again) * input.of_sbh + real(layers - again) * kept.of_sbh) /
+                real(std::max<int64_t>(1, layers)),
+            fmt::format(
+                "({} x {} + {} x {}) / {}", again, input.text, layers - again, kept.text, layers)};
+  }
+
+  LayerFormula kept_formula() const {
     const bool in_sequence = plan_.parallelism.sequence_parallel;
-    if (plan_.training.recompute == Recompute::kFull) {
-      const bool divided = in_sequence || plan_.training.distribute_saved_activations;
-      return {2 / (divided ? tensor_ : 1), of_ranks("2 s b h", divided ? kDivided : kWhole)};
-    }
     const bool has_scores = keeps_scores(plan_);
     const double scores = has_scores
                               ? 5 * real(plan_.model.num_attention_heads) *
@@ -307,7 +326,7 @@ double score_count(const Plan& plan) {
 }
 
 bool keeps_scores(const Plan& plan) {
-  const Recomputed again = recomputed(plan, 0);
+  const Recomputed again = recomputed(plan, {});
   const bool keeps_attention =
       again == Recomputed::kNothing ||
       (again == Recomputed::kModules && !recomputes(plan, RecomputeModule::kCoreAttention));

@@ -195,6 +195,10 @@ std::string obstacle_to_composition(const Plan& plan) {
   if (plan.parallelism.overlap_moe_expert_parallel_comm) {
     return "it runs forwards together with backwards";
   }
+  const TrainingConfig& t = plan.training;
+  if (t.recompute_method == RecomputeMethod::kBlock || t.recompute_num_layers > 1) {
+    return "it recomputes some of its layers alone, or several as one";
+  }
   if (plan.parallelism.defer_embedding_wgrad_compute) return "its last stage defers gradients";
   if (plan.training.optimizer == Optimizer::kMuon) return "its optimizer updates whole matrices";
   if (plan.parallelism.num_distributed_optimizer_instances > 1) {

@@ -112,37 +112,36 @@ double module_flops(const Plan& plan, const LayerFlops& forward, bool experts) {
   return again;
 }
 
-/// Of the layer with these numbers on its rank and in the model.
-double layer_flops_again(const Plan& plan,
-                         const LayerFlops& forward,
-                         int64_t of_rank,
-                         int64_t of_model) {
-  switch (recomputed(plan, of_rank)) {
+double layer_flops_again(const Plan& plan, const LayerFlops& forward, const LayerNumber& layer) {
+  switch (recomputed(plan, layer)) {
     case Recomputed::kNothing:
       return 0;
     case Recomputed::kModules:
-      return module_flops(plan, forward, plan.model.has_experts_in(of_model));
+      return module_flops(plan, forward, plan.model.has_experts_in(layer.of_model));
     case Recomputed::kUnlistedOperators:
-      return unlisted_flops(plan, forward, plan.model.has_experts_in(of_model));
+      return unlisted_flops(plan, forward, plan.model.has_experts_in(layer.of_model));
     case Recomputed::kLayer:
       break;
   }
-  return forward.layer + (of_model < plan.model.num_layers ? 0 : forward.prediction);
+  return forward.layer + (layer.of_model < plan.model.num_layers ? 0 : forward.prediction);
 }
 
 double recomputed_flops(const Plan& plan, const LayerFlops& forward) {
   double again = 0;
-  int64_t of_model = 0;
+  LayerNumber layer;
   const std::vector<int64_t> pieces = plan.layers_of_virtual_stages();
   const int64_t stages = plan.parallelism.pipeline;
   std::vector<int64_t> layers_of_rank(static_cast<std::size_t>(stages));
   for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
-    int64_t& layer = layers_of_rank[piece % layers_of_rank.size()];
+    int64_t& of_rank = layers_of_rank[piece % layers_of_rank.size()];
     const bool is_last = piece + 1 == pieces.size();
-    const int64_t end = layer + pieces[piece] + (is_last ? plan.model.mtp_num_layers : 0);
-    for (; layer < end; ++layer, ++of_model) {
-      again += layer_flops_again(plan, forward, layer, of_model);
+    const int64_t layers = pieces[piece] + (is_last ? plan.model.mtp_num_layers : 0);
+    layer.of_rank = of_rank;
+    layer.of_chunk = 0;
+    for (; layer.of_chunk < layers; layer = layer.after(1)) {
+      again += layer_flops_again(plan, forward, layer);
     }
+    of_rank += layers;
   }
   return again;
 }

@@ -396,15 +396,33 @@ bool recomputes(const Plan& plan, RecomputeModule module) {
   return std::find(named.begin(), named.end(), to_string(module)) != named.end();
 }
 
-Recomputed recomputed(const Plan& plan, int64_t layer) {
+namespace {
+
+bool is_in_block(const Plan& plan, const LayerNumber& layer) {
+  const bool predicts = layer.of_model >= plan.model.num_layers;
+  return !predicts && layer.of_chunk < plan.training.recompute_num_layers;
+}
+
+}  // namespace
+
+Recomputed recomputed(const Plan& plan, const LayerNumber& layer) {
   const TrainingConfig& t = plan.training;
   if (t.recompute == Recompute::kNone) return Recomputed::kNothing;
-  if (t.recompute == Recompute::kFull) return Recomputed::kLayer;
+  if (t.recompute == Recompute::kFull) {
+    const bool is_one = t.recompute_method == RecomputeMethod::kUniform || is_in_block(plan, layer);
+    return is_one ? Recomputed::kLayer : Recomputed::kNothing;
+  }
   if (!traits_of(t.framework).selective_by_operator) return Recomputed::kModules;
   if (t.selective_ac_option == kSelectiveByOperator) return Recomputed::kUnlistedOperators;
   const int64_t every = std::stoll(t.selective_ac_option);
-  const bool is_one = every == 0 || (layer + 1) % every == 0;
+  const bool is_one = every == 0 || (layer.of_rank + 1) % every == 0;
   return is_one ? Recomputed::kLayer : Recomputed::kNothing;
+}
+
+int64_t layers_of_checkpoint(const TrainingConfig& training) {
+  const bool are_joined = training.recompute == Recompute::kFull &&
+                          training.recompute_method == RecomputeMethod::kUniform;
+  return are_joined ? training.recompute_num_layers : 1;
 }
 
 }  // namespace estimator

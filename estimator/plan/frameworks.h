@@ -420,9 +420,25 @@ constexpr std::array<EnumName<RecomputeModule>, 7> enum_names(RecomputeModule) {
 /// Whether the plan's selective recompute names this part; core attention also where it names none.
 bool recomputes(const Plan& plan, RecomputeModule module);
 
-/// What is recomputed in the `layer`th layer of a rank, counted from 0. TorchTitan's
-/// selective_ac_option N means full recompute of every Nth layer of a rank, and 0 of all layers
+/// A layer by its numbers in the model, on its rank and in its chunk of a stage, each from 0.
+/// Layers of multi-token prediction are counted after the others.
+struct LayerNumber {
+  int64_t of_model = 0;
+  int64_t of_rank = 0;
+  int64_t of_chunk = 0;
+
+  LayerNumber after(int64_t layers) const {
+    return {of_model + layers, of_rank + layers, of_chunk + layers};
+  }
+};
+
+/// What is recomputed of a layer. Layers of multi-token prediction are left out by Megatron-LM's
+/// block recompute. TorchTitan's selective_ac_option N means full recompute of every Nth layer of a
+/// rank, and 0 of all layers
 /// (_apply_layer_sac in torchtitan/distributed/activation_checkpoint.py of v0.2.2).
-Recomputed recomputed(const Plan& plan, int64_t layer);
+Recomputed recomputed(const Plan& plan, const LayerNumber& layer);
+
+/// How many layers are recomputed as one, from the input of the first.
+int64_t layers_of_checkpoint(const TrainingConfig& training);
 
 }  // namespace estimator

@@ -44,6 +44,13 @@ constexpr std::array<EnumName<Recompute>, 3> enum_names(Recompute) {
            {Recompute::kFull, "full"}}};
 }
 
+/// Of full recompute: all layers of a chunk, several of them as one, or each of the first ones
+/// alone (checkpointed_forward in megatron/core/recompute.py).
+enum class RecomputeMethod { kUniform, kBlock };
+constexpr std::array<EnumName<RecomputeMethod>, 2> enum_names(RecomputeMethod) {
+  return {{{RecomputeMethod::kUniform, "uniform"}, {RecomputeMethod::kBlock, "block"}}};
+}
+
 /// The attention kernel. `flash` is the flash-attn kernel, and `flash1` its first version in CUDA
 /// or in Triton (both keep the same). `fused` is cuDNN's kernel, which writes its output into the
 /// tensor that the next product reads. `unfused` materialises the attention weights.
@@ -277,6 +284,8 @@ struct TrainingConfig {
   double lora_dropout = 0;
   std::vector<std::string> lora_target_modules;
   Recompute recompute = Recompute::kNone;
+  RecomputeMethod recompute_method = RecomputeMethod::kUniform;
+  int64_t recompute_num_layers = 1;
   std::vector<std::string> recompute_modules;
   bool distribute_saved_activations = false;
   std::string selective_ac_option = kSelectiveByOperator;

@@ -158,6 +158,17 @@ void visit_recompute(Visitor& visit, TrainingConfig& training) {
          {{"--recompute-granularity"},
           ours({"--recompute", "", "the short name of --recompute-granularity"}),
           {"--recompute-activations", "\"selective\"", "the same as selective"}}});
+  visit("recompute_method",
+        training.recompute_method,
+        {"megatron-lm, with full recompute: uniform recomputes all layers, as many as one as "
+         "--recompute-num-layers says; block recomputes that many layers of each chunk of a stage, "
+         "and no others",
+         {{"--recompute-method"}}});
+  visit("recompute_num_layers",
+        training.recompute_num_layers,
+        {"with full recompute: the layers that --recompute-method means",
+         kSize,
+         {{"--recompute-num-layers"}}});
   visit("recompute_modules",
         training.recompute_modules,
         {"megatron-lm: what selective recompute runs again: core_attn (if nothing is given), mlp, "

@@ -47,6 +47,30 @@ void check_recompute_modules(Rules& rules) {
                 "leave out mla_up_proj");
 }
 
+/// MultiTokenPredictionLayer._checkpointed_forward in
+/// megatron/core/transformer/multi_token_prediction.py asserts the last.
+void check_recompute_method(Rules& rules) {
+  const TrainingConfig& t = rules.plan().training;
+  const bool is_uniform = t.recompute_method == RecomputeMethod::kUniform;
+  if (is_uniform && t.recompute_num_layers == 1) return;
+  const std::string said = fmt::format("training.recompute_method = {}, recompute_num_layers = {}",
+                                       to_string(t.recompute_method),
+                                       t.recompute_num_layers);
+  rules.require(t.framework == Framework::kMegatronLm,
+                "only Megatron-LM recomputes some of the layers, or several as one",
+                fmt::format("{}, training.framework = {}", said, to_string(t.framework)),
+                "leave it out, or use --framework megatron-lm");
+  rules.require(t.recompute == Recompute::kFull,
+                "the method is one of full recompute",
+                fmt::format("{}, training.recompute = {}", said, to_string(t.recompute)),
+                "add --recompute-granularity full, or leave it out");
+  rules.require(
+      !is_uniform || !rules.plan().model.predicts_more_tokens(),
+      "Megatron-LM recomputes layers that predict more tokens one by one",
+      fmt::format("{}, model.mtp_num_layers = {}", said, rules.plan().model.mtp_num_layers),
+      "use --recompute-num-layers 1, or --recompute-method block");
+}
+
 /// As Megatron-LM asks for (validate_args in megatron/training/arguments.py, TransformerConfig in
 /// megatron/core/transformer/transformer_config.py). DeepSpeed calls it partition_activations.
 void check_saved_activations(Rules& rules) {
@@ -88,6 +112,7 @@ void check_saved_activations(Rules& rules) {
 void check_recompute(Rules& rules) {
   const TrainingConfig& t = rules.plan().training;
   check_recompute_modules(rules);
+  check_recompute_method(rules);
   check_saved_activations(rules);
   if (t.selective_ac_option == kSelectiveByOperator) return;
   const std::string option =

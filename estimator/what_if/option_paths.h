@@ -27,6 +27,8 @@ inline constexpr const char* kAttention = "training.attention";
 inline constexpr const char* kFramework = "training.framework";
 inline constexpr const char* kDtype = "training.dtype";
 inline constexpr const char* kRecompute = "training.recompute";
+inline constexpr const char* kRecomputeMethod = "training.recompute_method";
+inline constexpr const char* kRecomputeLayers = "training.recompute_num_layers";
 inline constexpr const char* kSelectiveOption = "training.selective_ac_option";
 inline constexpr const char* kAllocator = "memory.allocator";
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "estimator/base/fields.h"
 #include "estimator/plan/attention_choice.h"
@@ -84,12 +85,46 @@ Steps offloaded_optimizer(const Start& from) {
 }
 
 /// Another kind of recompute than the plan's, where what selective means has no place.
-Steps recompute(const Start& from, const char* text, Recompute kind) {
+Proposal recompute(const Start& from, const char* text, Recompute kind) {
+  const TrainingConfig& t = from.plan.training;
   Proposal proposal{text, {{paths::kRecompute, to_string(kind)}}};
-  if (from.plan.training.selective_ac_option != kSelectiveByOperator) {
+  if (t.selective_ac_option != kSelectiveByOperator) {
     proposal.edits.push_back({paths::kSelectiveOption, kSelectiveByOperator});
   }
-  return {{proposal}};
+  if (t.recompute_method != RecomputeMethod::kUniform) {
+    proposal.edits.push_back({paths::kRecomputeMethod, to_string(RecomputeMethod::kUniform)});
+  }
+  if (t.recompute_num_layers != 1) proposal.edits.push_back({paths::kRecomputeLayers, 1});
+  return proposal;
+}
+
+/// The layers of each chunk that the plan recomputes as a whole.
+int64_t recomputed_layers(const Plan& plan, int64_t of_chunk) {
+  const TrainingConfig& t = plan.training;
+  if (t.recompute != Recompute::kFull) return 0;
+  const bool is_block = t.recompute_method == RecomputeMethod::kBlock;
+  return is_block ? std::min(t.recompute_num_layers, of_chunk) : of_chunk;
+}
+
+/// Full recompute of an eighth, a quarter and half of the layers of each chunk, which only
+/// Megatron-LM has, where `wanted` says so of the number of layers and that of the plan.
+Steps partial_recomputes(const Start& from, bool (*wanted)(int64_t layers, int64_t now)) {
+  if (from.plan.training.framework != Framework::kMegatronLm) return {};
+  const std::vector<int64_t> chunks = from.plan.layers_of_virtual_stages();
+  const int64_t most = *std::max_element(chunks.begin(), chunks.end());
+  const int64_t now = recomputed_layers(from.plan, most);
+  Steps steps;
+  int64_t before = 0;
+  for (const int64_t part : {8, 4, 2}) {
+    const int64_t layers = most / part;
+    if (layers == before || !wanted(layers, now)) continue;
+    steps.push_back({{fmt::format("full recompute of {} of the {} layers of a chunk", layers, most),
+                      {{paths::kRecompute, to_string(Recompute::kFull)},
+                       {paths::kRecomputeMethod, to_string(RecomputeMethod::kBlock)},
+                       {paths::kRecomputeLayers, layers}}}});
+    before = layers;
+  }
+  return steps;
 }
 
 Steps selective_recompute(const Start& from) {
@@ -97,12 +132,17 @@ Steps selective_recompute(const Start& from) {
   const bool helps =
       t.attention == Attention::kUnfused || traits_of(t.framework).selective_by_operator;
   if (t.recompute != Recompute::kNone || !helps) return {};
-  return recompute(from, "selective recompute", Recompute::kSelective);
+  return {{recompute(from, "selective recompute", Recompute::kSelective)}};
 }
 
 Steps full_recompute(const Start& from) {
-  if (from.plan.training.recompute == Recompute::kFull) return {};
-  return recompute(from, "full recompute", Recompute::kFull);
+  const TrainingConfig& t = from.plan.training;
+  const bool is_whole =
+      t.recompute == Recompute::kFull && t.recompute_method == RecomputeMethod::kUniform;
+  if (is_whole) return {};
+  Steps steps = partial_recomputes(from, [](int64_t layers, int64_t now) { return layers > now; });
+  steps.push_back({recompute(from, "full recompute", Recompute::kFull)});
+  return steps;
 }
 
 /// Other sizes, the largest first.
@@ -208,7 +248,12 @@ Steps larger_micro_batch(const Start& from) {
 
 Steps less_recompute(const Start& from) {
   if (from.plan.training.recompute == Recompute::kNone) return {};
-  return recompute(from, "no recompute", Recompute::kNone);
+  Steps steps = {{recompute(from, "no recompute", Recompute::kNone)}};
+  for (Ways& fewer : partial_recomputes(
+           from, [](int64_t layers, int64_t now) { return layers > 0 && layers < now; })) {
+    steps.push_back(std::move(fewer));
+  }
+  return steps;
 }
 
 /// Of what the data ranks exchange once a step, beside the work.

@@ -4,11 +4,15 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tanh.h>
+#include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "models/layers/attached_loss.h"
 #include "models/layers/cross_entropy.h"
+#include "models/layers/recompute.h"
 
 namespace models {
 
@@ -33,7 +37,7 @@ ModelChunk::ModelChunk(ShardContext& context,
     embedding_ = std::make_unique<Embedding>(context, store, /*is_copy=*/!is_first_);
   }
   layers_.reserve(static_cast<std::size_t>(layers[piece]));
-  for (int64_t built = 0; built < layers[piece]; ++built, ++number.of_model, ++number.of_rank) {
+  for (int64_t built = 0; built < layers[piece]; ++built, number = number.after(1)) {
     layer_units_.push_back(store.begin_unit());
     layers_.emplace_back(
         context, store, "layers." + std::to_string(number.of_model), number, shared);
@@ -83,8 +87,7 @@ void ModelChunk::build_predictions(ParameterStore& store,
   predictions_.reserve(static_cast<std::size_t>(count));
   for (int64_t depth = 0; depth < count; ++depth) {
     prediction_units_.push_back(store.begin_unit());
-    const LayerNumber number{.of_model = next.of_model + depth, .of_rank = next.of_rank + depth};
-    predictions_.emplace_back(context_, store, depth, number, shared);
+    predictions_.emplace_back(context_, store, depth, next.after(depth), shared);
   }
 }
 
@@ -262,9 +265,7 @@ ChunkOutput ModelChunk::compute(const at::Tensor& input, const MicroBatchData& d
     if (holds_embedded(context_)) embedded = hidden.detach();
   }
   begin_layers(data);
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    hidden = through_layer(i, hidden);
-  }
+  hidden = through_layers(std::move(hidden));
   end_layers();
   if (final_norm_ && norm_is_apart()) {
     hidden = in_unit(norm_unit_, hidden, [&](const at::Tensor& last) { return normalized(last); });
@@ -286,6 +287,32 @@ void ModelChunk::begin_layers(const MicroBatchData& data) const {
 void ModelChunk::end_layers() const {
   if (context_.delayed_scales) context_.delayed_scales->end_layers();
   if (window_) window_->end_forward();
+}
+
+at::Tensor ModelChunk::through_layers(at::Tensor hidden) const {
+  const auto joined =
+      static_cast<std::size_t>(estimator::layers_of_checkpoint(context_.plan.training));
+  for (std::size_t i = 0; i < layers_.size(); i += joined) {
+    hidden = joined == 1 ? through_layer(i, hidden)
+                         : through_joined(i, std::min(i + joined, layers_.size()), hidden);
+  }
+  return hidden;
+}
+
+at::Tensor ModelChunk::through_joined(std::size_t first,
+                                      std::size_t end,
+                                      const at::Tensor& input) const {
+  const auto segment = [this, first, end](const torch::autograd::variable_list& inputs) {
+    at::Tensor hidden = inputs[0];
+    for (std::size_t i = first; i < end; ++i) {
+      const bool is_again = c10::GradMode::is_enabled();
+      if (!is_again) enter_unit(layer_units_[i]);
+      const ModuleScope scope(context_.observer, layers_[i].name());
+      hidden = layers_[i].compute(hidden);
+    }
+    return hidden;
+  };
+  return checkpoint(segment, {input}, context_.observer, layer_checkpoint(context_));
 }
 
 /// The checkpoint of a recomputed layer is inside of its unit, or around it.

@@ -76,7 +76,10 @@ class ModelChunk {
   at::Tensor loss(at::Tensor logits, const at::Tensor& labels) const;
   ChunkUnits all_units(const ParameterStore& store, int64_t first) const;
   ChunkOutput compute(const at::Tensor& input, const MicroBatchData& data) const;
+  at::Tensor through_layers(at::Tensor hidden) const;
   at::Tensor through_layer(std::size_t number, const at::Tensor& input) const;
+  /// Those from `first` to before `end`, recomputed as one.
+  at::Tensor through_joined(std::size_t first, std::size_t end, const at::Tensor& input) const;
   ChunkOutput with_loss(at::Tensor hidden, const at::Tensor& labels) const;
   ChunkOutput handed_out(ChunkOutput result) const;
   /// The hidden states and, after them along the sequence, those of each further prediction.

@@ -141,7 +141,7 @@ TransformerLayer::TransformerLayer(ShardContext& context,
                                    const SharedParts& shared)
     : context_(context),
       name_(std::move(name)),
-      recomputed_(estimator::recomputed(context.plan, number.of_rank)),
+      recomputed_(estimator::recomputed(context.plan, number)),
       recomputes_attention_norm_(recomputes(context, kNorms) && !norm_in_projection(context)),
       recomputes_mlp_norm_(recomputes(context, kNorms) && !norm_in_mlp(context, number)),
       recomputes_mlp_(recomputes(context, has_experts(context, number) ? kMoe : kMlp)),

@@ -31,11 +31,7 @@ struct SharedParts {
   std::shared_ptr<const TokenDispatcher> dispatcher;        ///< null without Megatron-LM's experts
 };
 
-/// The number of a layer in the model and on this rank, both from 0.
-struct LayerNumber {
-  int64_t of_model = 0;
-  int64_t of_rank = 0;
-};
+using estimator::LayerNumber;
 
 /// How the plan checkpoints a layer that it recomputes.
 CheckpointOptions layer_checkpoint(const ShardContext& context);

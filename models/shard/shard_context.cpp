@@ -38,7 +38,7 @@ std::shared_ptr<DelayedScales> make_delayed_scales(const estimator::Plan& plan,
 
 std::shared_ptr<OutputKeeper> make_output_keeper(const estimator::Plan& plan) {
   const bool by_operator =
-      estimator::recomputed(plan, 0) == estimator::Recomputed::kUnlistedOperators;
+      estimator::recomputed(plan, {}) == estimator::Recomputed::kUnlistedOperators;
   return by_operator ? std::make_shared<OutputKeeper>() : nullptr;
 }
 

@@ -162,6 +162,16 @@ TEST_P(Shard, FullRecomputeGivesTheSameGradients) {
               run_iteration(small_plan(family)));
 }
 
+TEST_P(Shard, RecomputeOfSomeLayersOrOfSeveralAsOneGivesTheSameGradients) {
+  const Json& family = merged(GetParam().changes, training("recompute", "full"));
+  for (const Json& method :
+       {Json{{"recompute_method", "block"}}, Json{{"recompute_num_layers", 2}}}) {
+    const Json changes = merged(family, {{"training", method}});
+    if (is_refused(changes)) continue;
+    expect_same(run_iteration(small_plan(changes)), run_iteration(small_plan(GetParam().changes)));
+  }
+}
+
 TEST_P(Shard, SelectiveRecomputeGivesTheSameGradients) {
   const Json& family = GetParam().changes;
   expect_same(run_iteration(small_plan(merged(family, training("recompute", "selective")))),

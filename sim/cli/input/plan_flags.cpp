@@ -77,15 +77,6 @@ std::string switch_text(const PlanFlag& flag) {
       "{} = {}", flag.path, constant.is_string() ? constant.get<std::string>() : constant.dump());
 }
 
-/// A flag without effect may have the value alone that says nothing new.
-void check_taken(const PlanFlag& flag, const std::string& text) {
-  if (flag.only.empty() || text == flag.only) return;
-  throw UserError(
-      {.what = "full recompute takes each layer by itself",
-       .where = fmt::format("{} = {}", flag.short_name(), text),
-       .help = fmt::format("use {} {}, or leave it out", flag.short_name(), flag.only)});
-}
-
 }  // namespace
 
 void PlanFlags::add_flag(CLI::App& app, const PlanFlag& flag, const std::string& group) {
@@ -177,11 +168,7 @@ void PlanFlags::overlay(Json& tree, const std::string& except) const {
   std::map<std::string, const PlanFlag*> writers;
   for (const auto& [flag, option] : registered_) {
     const bool is_left_out = !except.empty() && flag->path == except;
-    if (option->count() == 0 || is_left_out) continue;
-    if (flag->path.empty()) {
-      check_taken(*flag, typed(*flag, *option));
-      continue;
-    }
+    if (option->count() == 0 || is_left_out || flag->path.empty()) continue;
     const Json value = flag_value(*flag, typed(*flag, *option));
     const auto [writer, is_first] = writers.emplace(flag->path, flag);
     if (!is_first && flag->said.yields) continue;

@@ -100,23 +100,14 @@ std::vector<std::string> words_of(const PlanOption& option) {
   return option.choices;
 }
 
-/// Arguments of Megatron-LM that are taken and say nothing new.
+/// Switches of Megatron-LM that are taken and say nothing new.
 struct TakenFlag {
   const char* heading;
   const char* name;
   const char* help;
-  const char* only = "";  ///< the one value that says nothing new; "": it is a switch
 };
-constexpr std::array<TakenFlag, 5> kTakenFlags = {
+constexpr std::array<TakenFlag, 3> kTakenFlags = {
     {{"Model", "--group-query-attention", "accepted; --num-query-groups says how many"},
-     {"Training",
-      "--recompute-method",
-      "accepted as uniform; full recompute takes each layer by itself",
-      "uniform"},
-     {"Training",
-      "--recompute-num-layers",
-      "accepted as 1; full recompute takes each layer by itself",
-      "1"},
      {kExpertFlags, "--moe-permute-fusion", "accepted; tokens always move in one kernel"},
      {"Training",
       "--use-torch-optimizer-for-cpu-offload",
@@ -150,11 +141,7 @@ std::vector<PlanFlagGroup> make_groups() {
     }
   }
   for (const TakenFlag& taken : kTakenFlags) {
-    flags_under(taken.heading)
-        .push_back({.said = {.names = {taken.name}},
-                    .placeholder = taken.only,
-                    .help = taken.help,
-                    .only = taken.only});
+    flags_under(taken.heading).push_back({.said = {.names = {taken.name}}, .help = taken.help});
   }
   std::erase_if(groups, [](const PlanFlagGroup& group) { return group.flags.empty(); });
   return groups;

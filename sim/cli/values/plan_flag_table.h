@@ -15,12 +15,11 @@ struct PlanFlag {
   estimator::OptionFlag said;
   std::string path;  ///< "parallelism.tensor"; "": accepted without effect
   estimator::OptionType type = estimator::OptionType::kSwitch;
-  std::string placeholder;  ///< stands for its value in the help: "N"
-  std::string help;         ///< with the allowed words and the default
-  std::string only = {};    ///< of a flag without effect: the one value that it may have
+  std::string placeholder;              ///< stands for its value in the help: "N"
+  std::string help;                     ///< with the allowed words and the default
   std::vector<std::string> words = {};  ///< that its value may be; empty: a number, or any text
 
-  bool is_switch() const { return !said.constant.empty() || (path.empty() && only.empty()); }
+  bool is_switch() const { return !said.constant.empty() || path.empty(); }
   /// The last name, which is the usual short one.
   const std::string& short_name() const { return said.names.back(); }
   /// "--tensor-model-parallel-size,--tp"

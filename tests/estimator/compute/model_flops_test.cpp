@@ -95,6 +95,26 @@ TEST(StepFlops, FullRecomputeDoesTheLayersAgainButNotTheHead) {
   EXPECT_DOUBLE_EQ(step_flops(tiny_gqa("full")).hardware, 3 * 18944 + 3 * 5632);
 }
 
+// A layer of multi-token prediction is in no block.
+TEST(StepFlops, BlockRecomputeDoesItsLayersOfEachChunkAgain) {
+  const auto again = [](int64_t layers, const Json& more = Json::object()) {
+    Json changes = {
+        {"training",
+         {{"recompute", "full"}, {"recompute_method", "block"}, {"recompute_num_layers", layers}}}};
+    changes.merge_patch(more);
+    const StepFlops flops = step_flops(tiny_gqa(changes));
+    return flops.hardware - flops.model;
+  };
+  EXPECT_DOUBLE_EQ(again(1), 5632);
+  EXPECT_DOUBLE_EQ(again(8), 3 * 5632);
+  const Json chunks = {{"model", {{"num_layers", 4}}},
+                       {"cluster", {{"gpus_per_node", 2}}},
+                       {"parallelism", {{"pipeline", 2}}}};
+  EXPECT_DOUBLE_EQ(again(1, chunks), 2 * 5632);
+  const Json predicting = {{"model", {{"mtp_num_layers", 1}, {"position_embedding", "rope"}}}};
+  EXPECT_DOUBLE_EQ(again(8, predicting), 3 * 5632);
+}
+
 Plan tiny_titan(const char* option, Attention attention, const Json& model = Json::object()) {
   Json changes = {
       {"training",

@@ -210,11 +210,13 @@ TEST(Frameworks, OfMegatronAloneHaveAMaskInEachMicroBatch) {
 
 using enum Recomputed;
 
-/// Of the first four layers of a rank.
+/// Of the first four layers of a rank and of its chunk.
 std::vector<Recomputed> of_four_layers(const Json& training) {
   const Plan plan = small_plan({{"training", training}});
   std::vector<Recomputed> layers;
-  for (int64_t layer = 0; layer < 4; ++layer) layers.push_back(recomputed(plan, layer));
+  for (int64_t layer = 0; layer < 4; ++layer) {
+    layers.push_back(recomputed(plan, LayerNumber().after(layer)));
+  }
   return layers;
 }
 

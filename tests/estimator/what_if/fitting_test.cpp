@@ -232,7 +232,8 @@ TEST(Advice, IsGivenToAPlanThatIsTooCloseToCall) {
   });
   const auto advice = advice_for(spec_with(), ranks);
   ASSERT_EQ(advice.size(), 1u);
-  EXPECT_EQ(advice[0].text.find("full recompute: fits"), 0u) << advice[0].text;
+  EXPECT_EQ(advice[0].text.find("full recompute of 1 of the 8 layers of a chunk: fits"), 0u)
+      << advice[0].text;
 }
 
 TEST(Advice, NamesTheChangesThatWereSeenToFitAndWhatTheySave) {
@@ -241,7 +242,8 @@ TEST(Advice, NamesTheChangesThatWereSeenToFitAndWhatTheySave) {
   });
   const auto advice = advice_for(spec_with(), ranks);
   ASSERT_EQ(advice.size(), 1u);
-  EXPECT_EQ(advice[0].text.find("full recompute: fits"), 0u) << advice[0].text;
+  EXPECT_EQ(advice[0].text.find("full recompute of 1 of the 8 layers of a chunk: fits"), 0u)
+      << advice[0].text;
   EXPECT_EQ(advice[0].gain_bytes, 40 * kGiB);
   EXPECT_TRUE(advice[0].gain_seconds.has_value());
 }
@@ -303,7 +305,8 @@ TEST(Advice, BeginsWithFlashAttentionAndSaysHowMuchEachIsWorth) {
   ASSERT_GE(advice.size(), 2u);
   EXPECT_EQ(advice[0].flags, "--attention-backend flash");
   EXPECT_EQ(advice[0].priority, Priority::kCritical);
-  EXPECT_EQ(advice.back().text.find("full recompute: fits"), 0u) << advice.back().text;
+  EXPECT_EQ(advice.back().text.find("full recompute of 1 of the 8 layers of a chunk: fits"), 0u)
+      << advice.back().text;
   EXPECT_EQ(advice.back().priority, Priority::kHigh);
 }
 

@@ -160,6 +160,28 @@ TEST(PlanChanges, TrySelectiveRecomputeWhereItHelps) {
   EXPECT_TRUE(offers(with("torchtitan", "flash"), "selective recompute"));
 }
 
+// Of 16 layers in one chunk.
+TEST(PlanChanges, RecomputeSomeLayersBeforeAll) {
+  const auto with = [](const Json& training) {
+    return changed_spec({{"model", {{"num_layers", 16}}}, {"training", Json(training)}});
+  };
+  const PlanSpec none = with({{"framework", "megatron-lm"}});
+  const Plan eighth = plan_of(none, "full recompute of 2 of the 16 layers of a chunk");
+  EXPECT_EQ(eighth.training.recompute_method, RecomputeMethod::kBlock);
+  EXPECT_EQ(eighth.training.recompute_num_layers, 2);
+  EXPECT_TRUE(offers(none, "full recompute of 8 of the 16 layers of a chunk"));
+  EXPECT_FALSE(
+      offers(with({{"framework", "plain"}}), "full recompute of 2 of the 16 layers of a chunk"));
+  const PlanSpec quarter = with({{"framework", "megatron-lm"},
+                                 {"recompute", "full"},
+                                 {"recompute_method", "block"},
+                                 {"recompute_num_layers", 4}});
+  EXPECT_FALSE(offers(quarter, "full recompute of 2 of the 16 layers of a chunk"));
+  EXPECT_TRUE(offers(quarter, "full recompute of 8 of the 16 layers of a chunk"));
+  EXPECT_EQ(plan_of(quarter, "full recompute").training.recompute_method,
+            RecomputeMethod::kUniform);
+}
+
 TEST(PlanChanges, TakeBackWhatIsSaidOfSelectiveRecompute) {
   const PlanSpec spec = changed_spec(
       {{"training",

@@ -95,16 +95,13 @@ TEST_F(CommandLine, AdviceWithoutAWordIsAlwaysGiven) {
   EXPECT_THAT(run(small_plan({"estimate"})).output, HasSubstr("`--advice always` tries"));
 }
 
-TEST_F(CommandLine, MegatronsUniformRecomputeOfSingleLayersIsTaken) {
-  const std::vector<std::string> full = {"--recompute-granularity", "full"};
-  const auto with = [&](const std::string& method, const std::string& layers) {
-    std::vector<std::string> flags = full;
-    flags.insert(flags.end(), {"--recompute-method", method, "--recompute-num-layers", layers});
-    return small_plan({"check"}, flags);
+TEST_F(CommandLine, MegatronsMethodsOfRecomputeWantFullRecompute) {
+  const auto with = [](const std::string& kind, const std::string& method) {
+    return small_plan({"check"}, {"--recompute-granularity", kind, "--recompute-method", method});
   };
-  EXPECT_EQ(run(with("uniform", "1")).exit_code, 0);
-  EXPECT_THAT(error_of(with("block", "1")), HasSubstr("use --recompute-method uniform"));
-  EXPECT_THAT(error_of(with("uniform", "4")), HasSubstr("use --recompute-num-layers 1"));
+  EXPECT_EQ(run(with("full", "uniform")).exit_code, 0);
+  EXPECT_EQ(run(with("full", "block")).exit_code, 0);
+  EXPECT_THAT(error_of(with("selective", "block")), HasSubstr("--recompute-granularity full"));
 }
 
 TEST_F(CommandLine, AStageOfZeroThatIsNotThereIsToldOnce) {

@@ -276,6 +276,20 @@ TEST(GptLayerActivations, AreTheInputAloneUnderFullRecompute) {
   EXPECT_EQ(layer_bytes(with_recompute({}, "full")), 2 * s * b * h);
 }
 
+// Of the third layer. With three layers as one checkpoint it adds nothing.
+TEST(GptLayerActivations, AreTheInputAloneInABlockOrOfSeveralLayersTogether) {
+  const auto third_layer = [](const char* method, int64_t layers) {
+    Json changes = with_recompute({}, "full");
+    changes["training"]["recompute_method"] = method;
+    changes["training"]["recompute_num_layers"] = layers;
+    return layer_bytes(changes);
+  };
+  EXPECT_EQ(third_layer("block", 2), layer_bytes({}));
+  EXPECT_EQ(third_layer("block", 3), 2 * s * b * h);
+  EXPECT_EQ(third_layer("uniform", 2), 2 * s * b * h);
+  EXPECT_EQ(third_layer("uniform", 3), 0);
+}
+
 // Each tensor rank keeps its part of the input, and gathers one layer's parts at a time.
 TEST(GptLayerActivations, AreAPartOfTheInputWhereTensorRanksDivideIt) {
   for (const char* framework : {"megatron-lm", "megatron-deepspeed"}) {

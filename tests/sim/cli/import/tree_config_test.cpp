@@ -262,7 +262,11 @@ TEST(Accelerate, ReadsMegatronsDegreesAndRecompute) {
   EXPECT_EQ(said_key(plan, "training.optimizer_cpu_offload"), true);
   const auto refused = [&](const std::string& keys) { return tree_techniques(of(keys)); };
   EXPECT_THAT(refused("  megatron_lm_use_custom_fsdp: true\n"), ElementsAre("megatron-fsdp"));
-  EXPECT_THAT(refused("  megatron_lm_recompute_method: block\n"), ElementsAre("recompute-block"));
+  const std::string block = "  megatron_lm_recompute_method: block\n";
+  EXPECT_EQ(said_key(of(block), "training.recompute_method"), nullptr) << "nothing is recomputed";
+  EXPECT_EQ(said_key(of("  megatron_lm_recompute_granularity: full\n" + block),
+                     "training.recompute_method"),
+            "block");
   EXPECT_THAT(refused("  megatron_lm_decoder_last_pipeline_num_layers: 3\n"),
               ElementsAre("stage-layers"));
   EXPECT_EQ(of("  megatron_lm_new_key: 1\n").unknown.size(), 1u);
