@@ -273,12 +273,15 @@ torch::autograd::variable_list SelfAttention::held_by_variables(Heads heads) con
   return held;
 }
 
-at::Tensor SelfAttention::forward(const at::Tensor& input) const {
+at::Tensor SelfAttention::forward(at::Tensor input) const {
   Observer& observer = context_.observer;
   ModuleScope scope(observer, "self_attention");
   Heads heads = [&] {
     ModuleScope qkv(observer, "linear_qkv");
-    return qkv_.size() > 1 ? separate_heads(input) : split_heads(qkv_[0].forward(input));
+    if (qkv_.size() > 1) return separate_heads(input);
+    const at::Tensor product = qkv_[0].forward(input);
+    input = at::Tensor();
+    return split_heads(product);
   }();
 
   torch::autograd::variable_list qkv = {heads.query, heads.key, heads.value};

@@ -23,8 +23,9 @@ class Attention {
   Attention(const Attention&) = delete;
   Attention& operator=(const Attention&) = delete;
 
-  /// [s or s/t, b, h] -> the same shape. The output bias is not added yet; see bias().
-  virtual at::Tensor forward(const at::Tensor& input) const = 0;
+  /// [s or s/t, b, h] -> the same shape. The output bias is not added yet; see bias(). An input
+  /// that is given away lives until its products are there.
+  virtual at::Tensor forward(at::Tensor input) const = 0;
   virtual at::Tensor bias() const = 0;
 };
 
@@ -40,7 +41,7 @@ class SelfAttention final : public Attention {
                 std::shared_ptr<const CoreAttention> core,
                 std::shared_ptr<const RotaryEmbedding> rotary);
 
-  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor forward(at::Tensor input) const override;
   at::Tensor bias() const override { return projection_->bias(); }
 
  private:

@@ -120,7 +120,7 @@ variable_list LatentAttention::heads(variable_list latent) const {
                        latent[2]);
 }
 
-at::Tensor LatentAttention::forward(const at::Tensor& input) const {
+at::Tensor LatentAttention::forward(at::Tensor input) const {
   ModuleScope scope(context_.observer, "self_attention");
   rotary_.prepare();
   const auto up = [this](const variable_list& latent) { return heads(latent); };

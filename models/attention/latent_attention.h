@@ -21,7 +21,7 @@ class LatentAttention final : public Attention {
                   const std::string& name,
                   std::shared_ptr<const CoreAttention> core);
 
-  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor forward(at::Tensor input) const override;
   at::Tensor bias() const override { return projection_.bias(); }
 
  private:

@@ -199,7 +199,7 @@ DispatchedTokens ExpertMlp::prepare(const at::Tensor& tokens, at::Tensor& shared
   return prepared;
 }
 
-at::Tensor ExpertMlp::forward(const at::Tensor& input) const {
+at::Tensor ExpertMlp::forward(at::Tensor input) const {
   const ModuleScope scope(context_.observer, "mlp");
   return as_python(context_.python_of_engine("MoELayer"), [&] { return with_experts(input); });
 }

@@ -23,7 +23,7 @@ class ExpertMlp final : public FeedForward {
             ParameterStore& store,
             const std::string& name,
             std::shared_ptr<const TokenDispatcher> dispatcher);
-  at::Tensor forward(const at::Tensor& input) const override;
+  at::Tensor forward(at::Tensor input) const override;
   at::Tensor bias() const override { return {}; }
 
   /// forward() in four steps, for layers that run in pieces: what is sent, with the output of the

@@ -191,7 +191,7 @@ at::Tensor TokenChoiceMlp::summed(const at::Tensor& rows, const at::Tensor& weig
   return at::bmm(weights.view({-1, 1, rows.size(1)}), rows.to(at::kFloat)).squeeze(1);
 }
 
-at::Tensor TokenChoiceMlp::begin(const at::Tensor& input, const Rest& rest) const {
+at::Tensor TokenChoiceMlp::begin(at::Tensor input, const Rest& rest) const {
   const ModuleScope scope(context_.observer, "mlp");
   const int64_t topk = context_.plan.model.moe_router_topk;
   const at::Tensor tokens = input.view({-1, input.size(-1)});

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "models/experts/expert_routing.h"
 #include "models/experts/row_exchange.h"
@@ -28,8 +29,8 @@ namespace models {
 class TokenChoiceMlp final : public FeedForward {
  public:
   TokenChoiceMlp(ShardContext& context, ParameterStore& store, const std::string& name);
-  at::Tensor forward(const at::Tensor& input) const override { return finish(begin(input)); }
-  at::Tensor begin(const at::Tensor& input, const Rest& rest = {}) const override;
+  at::Tensor forward(at::Tensor input) const override { return finish(begin(std::move(input))); }
+  at::Tensor begin(at::Tensor input, const Rest& rest = {}) const override;
   at::Tensor finish(const at::Tensor& begun) const override;
   at::Tensor bias() const override { return {}; }
   const ExpertBalance* balance() const override;

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <utility>
 
 namespace models {
 
@@ -16,13 +17,14 @@ struct ExpertBalance {
 class FeedForward {
  public:
   virtual ~FeedForward() = default;
-  /// [s or s/t, b, h] -> the same shape. The output bias is not added yet; see bias().
-  virtual at::Tensor forward(const at::Tensor& input) const = 0;
+  /// [s or s/t, b, h] -> the same shape. The output bias is not added yet; see bias(). An MLP lets
+  /// go of an input that is given away when its first product is there.
+  virtual at::Tensor forward(at::Tensor input) const = 0;
   /// The same in two steps, forward(x) = finish(begin(x)), of which the second keeps nothing for
   /// its backward. `rest`, if given, gets the first one's result while what it was made from lives.
   using Rest = std::function<void(const at::Tensor&)>;
-  virtual at::Tensor begin(const at::Tensor& input, const Rest& rest = {}) const {
-    at::Tensor output = forward(input);
+  virtual at::Tensor begin(at::Tensor input, const Rest& rest = {}) const {
+    at::Tensor output = forward(std::move(input));
     if (rest) rest(output);
     return output;
   }

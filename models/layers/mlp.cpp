@@ -70,9 +70,10 @@ Mlp::Mlp(ShardContext& context,
                .at_mark = context.framework().norms_last,
                .target = AdapterTarget::kDown}) {}
 
-at::Tensor Mlp::begin(const at::Tensor& input, const Rest& rest) const {
+at::Tensor Mlp::begin(at::Tensor input, const Rest& rest) const {
   ModuleScope scope(context_.observer, scope_);
-  const at::Tensor activated = first_.size() > 1 ? separately_gated(input) : hidden(input);
+  const at::Tensor activated =
+      first_.size() > 1 ? separately_gated(input) : hidden(std::move(input));
   ModuleScope second(context_.observer, "linear_fc2");
   at::Tensor product = second_.forward(activated);
   if (rest) rest(product);
@@ -88,11 +89,12 @@ at::Tensor Mlp::finish(const at::Tensor& begun) const {
                                       : reduce_from_ranks(begun, group);
 }
 
-at::Tensor Mlp::hidden(const at::Tensor& input) const {
+at::Tensor Mlp::hidden(at::Tensor input) const {
   const at::Tensor product = [&] {
     ModuleScope first(context_.observer, "linear_fc1");
     return first_[0].forward(input);
   }();
+  input = at::Tensor();
   ModuleScope activation(context_.observer, "activation");
   const at::Tensor bias = first_[0].bias();
   return bias.defined() ? activate_biased(product, bias, context_) : activate(product, context_);

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/layers/feed_forward.h"
@@ -23,13 +24,13 @@ class Mlp final : public FeedForward {
       const std::string& name,
       int64_t width,
       MlpInput input = MlpInput::kOfItsNorm);
-  at::Tensor forward(const at::Tensor& input) const override { return finish(begin(input)); }
-  at::Tensor begin(const at::Tensor& input, const Rest& rest = {}) const override;
+  at::Tensor forward(at::Tensor input) const override { return finish(begin(std::move(input))); }
+  at::Tensor begin(at::Tensor input, const Rest& rest = {}) const override;
   at::Tensor finish(const at::Tensor& begun) const override;
   at::Tensor bias() const override { return second_.bias(); }
 
  private:
-  at::Tensor hidden(const at::Tensor& input) const;
+  at::Tensor hidden(at::Tensor input) const;
   at::Tensor separately_gated(const at::Tensor& input) const;
 
   ShardContext& context_;

@@ -142,7 +142,8 @@ TransformerLayer::TransformerLayer(ShardContext& context,
     : context_(context),
       name_(std::move(name)),
       recomputed_(estimator::recomputed(context.plan, number)),
-      recomputes_attention_norm_(recomputes(context, kNorms) && !norm_in_projection(context)),
+      norm_in_projection_(norm_in_projection(context)),
+      recomputes_attention_norm_(recomputes(context, kNorms) && !norm_in_projection_),
       recomputes_mlp_norm_(recomputes(context, kNorms) && !norm_in_mlp(context, number)),
       recomputes_mlp_(recomputes(context, has_experts(context, number) ? kMoe : kMlp)),
       norm_in_mlp_(norm_in_mlp(context, number)),
@@ -252,12 +253,17 @@ at::Tensor TransformerLayer::in_turn(const at::Tensor& input) const {
   return with_mlp(with_attention(input));
 }
 
+/// A linear layer lets go of what the norm inside of it gave.
+at::Tensor TransformerLayer::given_to(bool has_norm, NormOutput& normal) {
+  return has_norm ? std::exchange(normal.value, {}) : normal.value;
+}
+
 at::Tensor TransformerLayer::with_attention(const at::Tensor& given) const {
   const at::Tensor input = context_.graphs->begin(GraphModule::kAttention, has_experts_, given);
-  const NormOutput normal =
+  NormOutput normal =
       norm_output(attention_norm_, kAttentionNorm, input, recomputes_attention_norm_);
   core_scales_->begin();
-  const at::Tensor attended = attention_->forward(normal.value);
+  const at::Tensor attended = attention_->forward(given_to(norm_in_projection_, normal));
   core_scales_->end();
   normal.was_read_for(attended);
   const at::Tensor output =
@@ -290,10 +296,10 @@ at::Tensor TransformerLayer::with_mlp(const at::Tensor& given) const {
   if (recomputes_mlp_ && norm_in_mlp_) {
     return add(checkpoint(run_with_norm, {input}, context_.observer, again));
   }
-  const NormOutput normal = norm_output(mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_);
+  NormOutput normal = norm_output(mlp_norm_, kMlpNorm, input, recomputes_mlp_norm_);
   const at::Tensor output = recomputes_mlp_
                                 ? checkpoint(run, {normal.value}, context_.observer, again)
-                                : mlp_->forward(normal.value);
+                                : mlp_->forward(given_to(norm_in_mlp_, normal));
   normal.was_read_for(output);
   return add(output);
 }

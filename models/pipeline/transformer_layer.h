@@ -75,7 +75,8 @@ class TransformerLayer {
 
  private:
   /// What a norm gives. It lives until the residual is added, as in Megatron-LM's
-  /// TransformerLayer.forward(), or is freed as soon as it was read, and computed again.
+  /// TransformerLayer.forward(), or is freed as soon as it was read: by a linear layer that has the
+  /// norm inside, or in order to be computed again.
   struct NormOutput {
     at::Tensor value;
     std::optional<DiscardedOutputs> discarded;
@@ -85,6 +86,7 @@ class TransformerLayer {
                          const char* name,
                          const at::Tensor& input,
                          bool recompute) const;
+  static at::Tensor given_to(bool has_norm, NormOutput& normal);
   at::Tensor recomputed_late(const torch::autograd::variable_list& inputs) const;
   at::Tensor finish(const at::Tensor& hidden, const at::Tensor& begun) const;
   at::Tensor in_turn(const at::Tensor& input) const;
@@ -104,8 +106,8 @@ class TransformerLayer {
   ShardContext& context_;
   std::string name_;
   estimator::Recomputed recomputed_;
-  bool recomputes_attention_norm_, recomputes_mlp_norm_, recomputes_mlp_, norm_in_mlp_,
-      has_experts_;
+  bool norm_in_projection_, recomputes_attention_norm_, recomputes_mlp_norm_, recomputes_mlp_,
+      norm_in_mlp_, has_experts_;
   std::shared_ptr<const RotaryEmbedding> rotary_;  ///< null without rotary positions
   std::optional<Norm> attention_norm_;
   std::unique_ptr<const Attention> attention_;
