@@ -227,6 +227,12 @@ void visit_tensor_overlap(Visitor& visit, ParallelConfig& parallelism) {
          "buffers)",
          {{"--tp-comm-overlap", "true"}}});
   visit(
+      "tp_comm_overlap_disable_qkv",
+      parallelism.tp_comm_overlap_disable_qkv,
+      {"with --tp-comm-overlap: the product that makes queries, keys and values does not overlap, "
+       "so that an adapter beside it reads the same gathered input",
+       {ours({"--tp-comm-overlap-disable-qkv", "true"})}});
+  visit(
       "tp_linear_async_communication",
       parallelism.tp_linear_async_communication,
       {"nanotron: a tensor rank multiplies its own part of the sequence while the other parts are "

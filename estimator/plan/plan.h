@@ -253,6 +253,7 @@ struct ParallelConfig {
   bool defer_embedding_wgrad_compute = false;
   int64_t wgrad_deferral_limit = 0;
   bool tp_comm_overlap = false;
+  bool tp_comm_overlap_disable_qkv = false;
   bool tp_linear_async_communication = false;
   bool tp_recompute_allgather = false;
 };
@@ -283,6 +284,7 @@ struct TrainingConfig {
   int64_t lora_rank = 0;  ///< 0: all parameters are trained
   double lora_dropout = 0;
   std::vector<std::string> lora_target_modules;
+  bool lora_a2a_experimental = false;
   Recompute recompute = Recompute::kNone;
   RecomputeMethod recompute_method = RecomputeMethod::kUniform;
   int64_t recompute_num_layers = 1;
@@ -298,6 +300,7 @@ struct TrainingConfig {
   bool fp8_param_gather = false;
   bool fp8_dot_product_attention = false;
   bool fp8_output_proj = false;
+  bool activation_func_fp8_input_store = false;
   bool tp_only_amax_red = false;
   Fp4Format fp4_format = Fp4Format::kNone;
   Fp4Recipe fp4_recipe = Fp4Recipe::kNvfp4;

@@ -147,6 +147,11 @@ void visit_adapters(Visitor& visit, TrainingConfig& training) {
          "in peft; megatron-lm: linear_qkv, linear_proj, linear_fc1, linear_fc2, if nothing is "
          "given all of them",
          {ours({"--lora-target-modules"})}});
+  visit("lora_a2a_experimental",
+        training.lora_a2a_experimental,
+        {"megatron-lm, with sequence parallelism: an adapter beside a row-parallel layer turns its "
+         "columns into its part of the sequence by one all-to-all, instead of gathering them",
+         {ours({"--lora-a2a-experimental", "true"})}});
 }
 
 template <class Visitor>
@@ -251,6 +256,10 @@ void visit_quantization(Visitor& visit, TrainingConfig& training) {
         training.fp8_output_proj,
         {"of 8 bits: the output layer multiplies in 8 bits, too; mxfp8",
          {{"--fp8-output-proj", "true"}}});
+  visit("activation_func_fp8_input_store",
+        training.activation_func_fp8_input_store,
+        {"megatron-lm: the fused SwiGLU keeps its input in 8 bits (e4m3) for the backward",
+         {ours({"--activation-func-fp8-input-store", "true"})}});
   visit("fp4_format",
         training.fp4_format,
         {"megatron-lm: these layers multiply in 4 bits (e2m1), on Blackwell", {{"--fp4-format"}}});

@@ -64,8 +64,14 @@ void check_packed_products(Rules& rules) {
 /// of megatron/bridge/peft/utils.py), and of the frozen output layer no gradient is there to wait.
 void check_bridge(Rules& rules) {
   const Plan& plan = rules.plan();
-  if (traits_of(plan.training.framework).adapters != Adapters::kMegatronBridge) return;
   const TrainingConfig& t = plan.training;
+  if (traits_of(t.framework).adapters != Adapters::kMegatronBridge) {
+    return rules.require(
+        !t.lora_a2a_experimental,
+        "only Megatron-Bridge's adapters can use an all-to-all",
+        fmt::format("training.lora_a2a_experimental, framework = {}", to_string(t.framework)),
+        "use --framework megatron-lm, or leave it out");
+  }
   const int64_t ranks = plan.parallelism.tensor;
   rules.require(t.lora_rank % ranks == 0,
                 "tensor ranks divide the rank of Megatron-Bridge's adapters",
@@ -102,6 +108,7 @@ void refuse_keys_of_adapters(Rules& rules) {
   };
   refuse(!t.lora_target_modules.empty(), "training.lora_target_modules");
   refuse(t.lora_dropout != 0, "training.lora_dropout");
+  refuse(t.lora_a2a_experimental, "training.lora_a2a_experimental");
 }
 
 }  // namespace

@@ -123,6 +123,25 @@ void check_window(Rules& rules) {
   require(!plan.model.multi_latent_attention, "model.multi_latent_attention");
 }
 
+/// "Storing activation input in FP8 is supported only for SwiGLU" (__post_init__ in
+/// megatron/core/transformer/transformer_config.py). What experts' weights are fused with, and what
+/// TransformerEngine's fused kernels keep, is not built so.
+void check_kept_activation(Rules& rules) {
+  const Plan& plan = rules.plan();
+  const TrainingConfig& t = plan.training;
+  if (!t.activation_func_fp8_input_store) return;
+  rules.require(traits_of(t.framework).fused_gated_activation && t.bias_swiglu_fusion &&
+                    plan.model.activation == Activation::kSwiglu && !plan.model.has_experts(),
+                "only the fused SwiGLU of Megatron-LM's dense layers keeps its input in 8 bits",
+                fmt::format("training.activation_func_fp8_input_store, training.framework = {}, "
+                            "bias_swiglu_fusion = {}, model.activation = {}, num_experts = {}",
+                            to_string(t.framework),
+                            t.bias_swiglu_fusion,
+                            to_string(plan.model.activation),
+                            plan.model.num_experts),
+                "use --swiglu in a dense model under megatron-lm, or leave it out");
+}
+
 /// What TransformerEngine's sinks work with (the same function, and get_attention_backend).
 void check_sinks(Rules& rules) {
   const Plan& plan = rules.plan();
@@ -252,6 +271,7 @@ void check_layers(Rules& rules) {
   check_layers_without_positions(rules);
   check_window(rules);
   check_sinks(rules);
+  check_kept_activation(rules);
   check_activation(rules);
   check_prediction(rules);
   check_asynchronous_linear(rules);

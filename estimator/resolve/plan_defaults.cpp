@@ -168,7 +168,7 @@ void fill_in_defaults(Plan& plan, const PlanContext& context) {
         {.layers = plan.model.num_layers, .pieces = product(p.pipeline, p.virtual_stages)});
   }
   if (p.tensor == 1) {  // as Megatron-LM does
-    p.sequence_parallel = p.tp_comm_overlap = false;
+    p.sequence_parallel = p.tp_comm_overlap = p.tp_comm_overlap_disable_qkv = false;
     p.tp_linear_async_communication = p.tp_recompute_allgather = false;
     t.distribute_saved_activations = false;  // a part is the whole
   }

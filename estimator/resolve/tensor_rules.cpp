@@ -94,6 +94,10 @@ void check_tensor_split(Rules& rules) {
 void check_user_buffers(Rules& rules) {
   const ParallelConfig& p = rules.plan().parallelism;
   const TrainingConfig& t = rules.plan().training;
+  rules.require(p.tp_comm_overlap || !p.tp_comm_overlap_disable_qkv,
+                "the key takes one product out of the overlap with the tensor ranks' communication",
+                "parallelism.tp_comm_overlap_disable_qkv without parallelism.tp_comm_overlap",
+                "add --tp-comm-overlap, or leave it out");
   if (!p.tp_comm_overlap) return;
   rules.require(
       traits_of(t.framework).transformer_engine &&

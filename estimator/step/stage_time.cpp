@@ -108,7 +108,8 @@ class StagePricer::Sum {
     explicit Kernels(const StageTarget& target)
         : compute(target.compute),
           rates(compute.rates()),
-          launch(with_torch_of(target.plan.training.framework, rates.launch())) {}
+          launch(with_torch_of(target.plan.training.framework, rates.launch())),
+          buffers(target.plan) {}
 
     ComputeTarget compute;
     GpuRates rates;

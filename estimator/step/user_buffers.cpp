@@ -38,6 +38,23 @@ std::optional<UserBuffer> user_buffer_of(const CollectiveRecord& record) {
   }
 }
 
+/// Only it gathers a whole input in the forward, and scatters its input's gradient.
+bool is_of_qkv(const CollectiveRecord& record) {
+  if (part_of_layer(record.module) != "attention") return false;
+  return record.direction == Direction::kForward
+             ? record.call.kind == CollectiveKind::kAllGather
+             : record.call.kind == CollectiveKind::kReduceScatter;
+}
+
+std::vector<int64_t> adapter_widths(const Plan& plan) {
+  if (!plan.training.has_adapters()) return {};
+  return {plan.training.lora_rank, plan.training.lora_rank / plan.parallelism.tensor};
+}
+
+bool has_dim(const std::vector<int64_t>& shape, const std::vector<int64_t>& widths) {
+  return shape.size() == 2 && std::ranges::find_first_of(shape, widths) != std::ranges::end(shape);
+}
+
 double seconds_beside(const UserBuffer& buffer,
                       double seconds,
                       double product_seconds,
@@ -51,7 +68,13 @@ double seconds_beside(const UserBuffer& buffer,
 
 }  // namespace
 
+UserBuffers::UserBuffers(const Plan& plan)
+    : overlaps_qkv_(!plan.parallelism.tp_comm_overlap_disable_qkv),
+      adapter_widths_(adapter_widths(plan)) {}
+
 void UserBuffers::add(const OperatorRecord& product, double calls, double seconds_of_each) {
+  const auto is_adapters = [this](const auto& shape) { return has_dim(shape, adapter_widths_); };
+  if (std::ranges::any_of(product.shapes, is_adapters)) return;
   Products& products = products_[{product.direction, product.module_kind}];
   products.calls += calls;
   products.seconds += calls * seconds_of_each;
@@ -61,7 +84,7 @@ double UserBuffers::seconds_added(const CollectiveRecord& call,
                                   double seconds,
                                   int64_t gpu_multiprocessors) const {
   const std::optional<UserBuffer> buffer = user_buffer_of(call);
-  if (!buffer) return seconds;
+  if (!buffer || (is_of_qkv(call) && !overlaps_qkv_)) return seconds;
   const auto found = products_.find({call.direction, buffer->module_kind});
   const double product = found == products_.end() ? 0 : found->second.seconds / found->second.calls;
   return seconds_beside(*buffer, seconds, product, gpu_multiprocessors);

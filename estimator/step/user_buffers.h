@@ -7,7 +7,9 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "estimator/plan/plan.h"
 #include "estimator/profile/rank_profile.h"
 
 namespace estimator {
@@ -22,12 +24,16 @@ namespace estimator {
 /// not hidden.
 class UserBuffers {
  public:
+  explicit UserBuffers(const Plan& plan);
+  /// Products of adapters do not count: they are Megatron-LM's own.
   void add(const OperatorRecord& product, double calls, double seconds_of_each);
 
   /// Seconds that a call of `seconds` adds to its product: the chunk that runs alone, the time by
   /// which the other chunks take longer than the product beside them, and the time that the product
   /// loses because it leaves some of the `gpu_multiprocessors` free. All of `seconds` if the call
-  /// runs alone, because it is not of the tensor ranks or is outside a layer's attention and MLP.
+  /// runs alone, because it is not of the tensor ranks, is outside a layer's attention and MLP, or
+  /// is of the product that makes queries, keys and values in a plan that takes it out
+  /// (tp_comm_overlap_disable_qkv).
   double seconds_added(const CollectiveRecord& call,
                        double seconds,
                        int64_t gpu_multiprocessors) const;
@@ -36,6 +42,9 @@ class UserBuffers {
   struct Products {
     double calls = 0, seconds = 0;
   };
+  bool overlaps_qkv_;
+  std::vector<int64_t>
+      adapter_widths_;  ///< of an adapter's inner dimension; empty without adapters
   std::map<std::pair<Direction, std::string>, Products> products_;  ///< by kind of module
 };
 

@@ -48,6 +48,10 @@ bool fuses_weights(const ShardContext& context) {
          (activation == Activation::kSwiglu || activation == Activation::kQuickGeglu);
 }
 
+bool keeps_eight_bits(const ShardContext& context) {
+  return context.plan.training.activation_func_fp8_input_store;
+}
+
 }  // namespace
 
 at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
@@ -61,7 +65,9 @@ at::Tensor activate(const at::Tensor& input, const ShardContext& context) {
   if (context.fused_activation() || is_compiled) {
     return fused_activation(input,
                             /*bias=*/std::nullopt,
-                            {.activation = activation, .buffers = context.buffers});
+                            {.activation = activation,
+                             .keeps_eight_bits = keeps_eight_bits(context),
+                             .buffers = context.buffers});
   }
   if (activation == Activation::kSquaredRelu) return at::relu(input).square();
   const std::vector<at::Tensor> halves = halves_of(input, context.plan.model);
@@ -89,6 +95,7 @@ at::Tensor activate_biased(const at::Tensor& input,
                           bias,
                           {.activation = context.plan.model.activation,
                            .computes = context.device_computes,
+                           .keeps_eight_bits = keeps_eight_bits(context),
                            .buffers = context.buffers});
 }
 

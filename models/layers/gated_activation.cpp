@@ -91,15 +91,17 @@ struct Fused : torch::autograd::Function<Fused> {
                             const std::optional<at::Tensor>& bias,
                             const FusedActivation& call) {
     keep(context, call);
-    variable_list saved{input};
+    variable_list saved{call.keeps_eight_bits ? input.to(at::kFloat8_e4m3fn) : input};
     if (bias) saved.push_back(*bias);
     context->save_for_backward(saved);
+    saved[0] = input;
     return activated(biased(saved, call), call.activation);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto& call = kept<FusedActivation>(context);
-    const variable_list saved = context->get_saved_variables();
+    variable_list saved = context->get_saved_variables();
+    if (call.keeps_eight_bits) saved[0] = saved[0].to(gradients[0].scalar_type());
     const at::Tensor gradient = gradient_of(gradients[0], biased(saved, call), call.activation);
     tune(call.buffers, "activation, backward", gradient);
     if (saved.size() == 1) return {gradient, at::Tensor(), at::Tensor()};

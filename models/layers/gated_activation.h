@@ -12,7 +12,8 @@ namespace models {
 
 struct FusedActivation {
   estimator::Activation activation;
-  bool computes = true;  ///< false on the virtual GPU, where a bias costs nothing
+  bool computes = true;           ///< false on the virtual GPU, where a bias costs nothing
+  bool keeps_eight_bits = false;  ///< of the input, in e4m3 (activation_func_fp8_input_store)
   std::shared_ptr<FrameworkBuffers> buffers;  ///< null if the function is not compiled
 };
 

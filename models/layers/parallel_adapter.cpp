@@ -37,6 +37,13 @@ std::variant<ColumnParallelLinear, RowParallelLinear> make_in(ShardContext& cont
   return ColumnParallelLinear(context, store, spec);
 }
 
+/// get_adapter_attributes_from_linear: the layer itself does not gather for its product alone.
+bool overlaps_gather(const ShardContext& context, const LinearSpec& spec) {
+  const estimator::ParallelConfig& p = context.plan.parallelism;
+  const bool is_qkv = spec.target == estimator::AdapterTarget::kQueryKeyValue;
+  return p.tp_comm_overlap && !(is_qkv && p.tp_comm_overlap_disable_qkv);
+}
+
 at::Tensor all_columns(const at::Tensor& columns, const Group& group) {
   return group ? gather_columns(columns, group) : columns;
 }
@@ -45,7 +52,7 @@ at::Tensor all_columns(const at::Tensor& columns, const Group& group) {
 
 bool reads_gathered_norm(const ShardContext& context, const LinearSpec& spec) {
   return context.sequence_parallel() && context.transformer_engine() && spec.after_norm &&
-         !context.plan.parallelism.tp_comm_overlap;
+         !overlaps_gather(context, spec);
 }
 
 ParallelAdapter::ParallelAdapter(ShardContext& context,
@@ -55,6 +62,7 @@ ParallelAdapter::ParallelAdapter(ShardContext& context,
     : group_(context.groups.tensor),
       sequence_parallel_(context.sequence_parallel() && group_),
       gathers_(sequence_parallel_ && !row_parallel && !reads_gathered_norm(context, of)),
+      exchanges_(sequence_parallel_ && context.plan.training.lora_a2a_experimental),
       dropout_(context.plan.training.lora_dropout),
       in_(make_in(context, store, of, row_parallel)),
       out_(context, store, out_spec(context, of)) {}
@@ -75,6 +83,7 @@ at::Tensor ParallelAdapter::beside_column(const at::Tensor& input) const {
 
 at::Tensor ParallelAdapter::beside_row(const at::Tensor& input) const {
   const at::Tensor low = std::get<RowParallelLinear>(in_).forward(input);
+  if (exchanges_) return columns_to_sequence(out_.forward(low), group_);
   const at::Tensor whole = all_columns(out_.forward(low), group_);
   return sequence_parallel_ ? scatter_to_sequence(whole, group_) : whole;
 }

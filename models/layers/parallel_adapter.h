@@ -2,7 +2,8 @@
 // megatron/bridge/peft/utils.py): two of Megatron-LM's own linear layers, each of which the ranks
 // split. Between them each rank has all columns. Sequence parallelism is around them, not inside:
 // beside a column parallel layer they read the whole sequence, beside a row parallel one they give
-// it, of which each rank keeps its part.
+// it, of which each rank keeps its part; or each rank sends its columns to all others, and receives
+// their columns of its part of the sequence (lora_a2a_experimental).
 #pragma once
 
 #include <variant>
@@ -32,7 +33,8 @@ class ParallelAdapter final : public Adapter {
 
   Group group_;
   bool sequence_parallel_;
-  bool gathers_;  ///< it is given a part of the sequence
+  bool gathers_;    ///< it is given a part of the sequence
+  bool exchanges_;  ///< columns for its part of the sequence (a2a_experimental)
   double dropout_;
   std::variant<ColumnParallelLinear, RowParallelLinear> in_;
   ColumnParallelLinear out_;

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/stack.h>
 
 #include "models/shard/kept_value.h"
 
@@ -106,6 +108,27 @@ struct GatherColumns : torch::autograd::Function<GatherColumns> {
   }
 };
 
+/// Sends part i to rank i; a list of tensors is copied to one before, and from one after the call.
+std::vector<at::Tensor> exchanged(const std::vector<at::Tensor>& parts, Communicator& group) {
+  const at::Tensor sent = at::stack(parts);
+  const at::Tensor received = at::empty_like(sent);
+  group.start_all_to_all(received, sent).wait();
+  return received.unbind();
+}
+
+struct ColumnsToSequence : torch::autograd::Function<ColumnsToSequence> {
+  static at::Tensor forward(AutogradContext* context,
+                            const at::Tensor& columns,
+                            const Group& group) {
+    keep(context, group);
+    return at::cat(exchanged(columns.chunk(group->size(), 0), *group), -1);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const Group& group = kept<Group>(context);
+    return {at::cat(exchanged(gradients[0].chunk(group->size(), -1), *group), 0), at::Tensor()};
+  }
+};
+
 /// DTensors have the batch before the sequence, and functional collectives know dim 0 alone: the
 /// ranks' parts are cut and joined again before a reduce-scatter, and after an all-gather unless
 /// there is one sequence (reduce_scatter_tensor() and all_gather_tensor() in
@@ -142,6 +165,10 @@ at::Tensor gather_last_dim(const at::Tensor& input, const Group& group) {
 
 at::Tensor gather_columns(const at::Tensor& input, const Group& group) {
   return GatherColumns::apply(input, group);
+}
+
+at::Tensor columns_to_sequence(const at::Tensor& columns, const Group& group) {
+  return ColumnsToSequence::apply(columns, group);
 }
 
 at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group) {

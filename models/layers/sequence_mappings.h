@@ -39,6 +39,10 @@ at::Tensor gather_from_sequence(const at::Tensor& input,
 /// is the same on all ranks.
 at::Tensor gather_columns(const at::Tensor& input, const Group& group);
 
+/// Forward: each rank gives its columns (the last dim) of all rows, and receives all columns of its
+/// part of dim 0 (_All2AllHp2Sp in megatron/bridge/peft/utils.py). Backward: the reverse.
+at::Tensor columns_to_sequence(const at::Tensor& columns, const Group& group);
+
 /// Forward: each rank goes on with its part of dim 0, a view (all hold the same input). Backward:
 /// gather.
 at::Tensor scatter_to_sequence(const at::Tensor& input, const Group& group);

@@ -1,5 +1,6 @@
 #include "models/layers/gated_activation.h"
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/rand.h>
@@ -67,6 +68,20 @@ TEST(FusedActivation, AddsTheBiasAndSumsItsGradient) {
     const auto halves = (input + bias).chunk(2, -1);
     return at::silu(halves[0]) * halves[1];
   });
+}
+
+// 1.3 is 1.25 in e4m3, whose numbers between 1 and 2 are eighths: the backward is the one there.
+TEST(FusedActivation, MayKeepItsInputInEightBits) {
+  const auto of = [](double value, bool keeps_eight_bits) {
+    const at::Tensor input = at::full({1, 8}, value).requires_grad_(true);
+    const at::Tensor output = fused_activation(
+        input, {}, {.activation = Activation::kSwiglu, .keeps_eight_bits = keeps_eight_bits});
+    return std::pair(output, torch::autograd::grad({output.sum()}, {input})[0]);
+  };
+  const auto [output, gradient] = of(1.3, true);
+  EXPECT_TRUE(output.equal(of(1.3, false).first));
+  EXPECT_TRUE(gradient.allclose(of(1.25, false).second));
+  EXPECT_FALSE(gradient.allclose(of(1.3, false).second));
 }
 
 }  // namespace

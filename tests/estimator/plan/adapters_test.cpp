@@ -105,6 +105,7 @@ TEST(MegatronAdapters, AreRefusedWithTheWayOut) {
                         {"recompute_modules", {"mlp"}}}),
                "add linear_qkv or linear_proj");
   expect_words(bridged({{"fp4_format", "e2m1"}}), "training.fp4_format");
+  expect_words(adapted({{"lora_a2a_experimental", true}}), "only Megatron-Bridge's adapters");
 }
 
 // c_attn of GPT-2, query_key_value of GPT-NeoX, qkv_proj of Phi-3: "Target modules {'q_proj'} not

@@ -139,12 +139,15 @@ TEST(StageTime, LetsTheHostWorkOnWhileTheGpuCommunicates) {
   EXPECT_NEAR(forward.total_seconds(), 1010 * 16.9e-6, 1e-9);  // a collective is issued as well
 }
 
-/// Of an MLP: one matrix product, and one call of its tensor ranks.
+constexpr const char* kAttention = "layers.*.self_attention";
+
+/// Of an MLP, or of attention: one matrix product, and one call of its tensor ranks.
 struct MlpCall {
   Direction direction = Direction::kForward;
   CollectiveKind kind = CollectiveKind::kAllGather;
   std::string module = "layers.*.mlp";
   bool overlap = true;
+  bool overlaps_qkv = true;
   double product_flops = 2.0 * 8192 * 8192 * 8192;
   int64_t bytes = 64 * kMiB;
 };
@@ -153,7 +156,7 @@ OperatorRecord product_of(const MlpCall& what) {
   OperatorRecord product = kernels(what.direction, 0);
   product.name = "aten::mm";
   product.dtype = "BFloat16";
-  product.module_kind = "mlp";
+  product.module_kind = what.module == kAttention ? "attention" : "mlp";
   product.shapes = {{8192, 8192}, {8192, 8192}};
   product.flops = what.product_flops;
   product.count = 1;
@@ -162,10 +165,12 @@ OperatorRecord product_of(const MlpCall& what) {
 
 /// Seconds that the call of `what` adds to its part of the step, and those that it takes alone.
 std::pair<double, double> added_and_alone(const MlpCall& what) {
-  const Plan plan =
-      small_plan({{"parallelism",
-                   {{"tensor", 8}, {"sequence_parallel", true}, {"tp_comm_overlap", what.overlap}}},
-                  {"training", {{"global_batch_size", 1}}}});
+  const Plan plan = small_plan({{"parallelism",
+                                 {{"tensor", 8},
+                                  {"sequence_parallel", true},
+                                  {"tp_comm_overlap", what.overlap},
+                                  {"tp_comm_overlap_disable_qkv", !what.overlaps_qkv}}},
+                                {"training", {{"global_batch_size", 1}}}});
   const CollectiveCall call = call_of(what.kind, GroupKind::kTensor, 8, what.bytes);
   CollectiveRecord record = collectives(what.direction, call, 1);
   record.module = what.module;
@@ -202,6 +207,23 @@ TEST(StageTime, HidesNoCallWithoutUserBuffersOrOutsideOfLayers) {
   EXPECT_NEAR(share_added({.overlap = false}), 1, 1e-9);
   EXPECT_NEAR(share_added({.module = "output_layer"}), 1, 1e-9);
   EXPECT_DOUBLE_EQ(share_added({.kind = CollectiveKind::kAllReduce}), 1);
+}
+
+// Queries, keys and values are made of a gathered input, whose gradient is scattered.
+TEST(StageTime, HidesNoCallOfAProductThatIsTakenOut) {
+  const auto share = [](Direction direction, CollectiveKind kind, bool overlaps_qkv) {
+    return share_added(
+        {.direction = direction, .kind = kind, .module = kAttention, .overlaps_qkv = overlaps_qkv});
+  };
+  constexpr auto kGather = CollectiveKind::kAllGather, kScatter = CollectiveKind::kReduceScatter;
+  const auto expect = [&](Direction direction, CollectiveKind kind, bool is_of_qkv) {
+    EXPECT_LT(share(direction, kind, true), 0.95);
+    EXPECT_NEAR(share(direction, kind, false), is_of_qkv ? 1 : share(direction, kind, true), 1e-9);
+  };
+  expect(Direction::kForward, kGather, true);
+  expect(Direction::kForward, kScatter, false);
+  expect(Direction::kBackward, kGather, false);
+  expect(Direction::kBackward, kScatter, true);
 }
 
 TEST(StageTime, ExposesWhatIsLongerThanTheProductBesideIt) {

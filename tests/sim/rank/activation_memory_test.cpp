@@ -178,6 +178,12 @@ TEST(GptLayerActivations, HaveBothFactorsOfSwigluWithoutFusion) {
   EXPECT_EQ(kept_without("bias_gelu_fusion", {}), 0);
 }
 
+TEST(GptLayerActivations, MayHaveTheInputOfSwigluInEightBits) {
+  const Json gated = {{"model", {{"activation", "swiglu"}}},
+                      {"training", {{"activation_func_fp8_input_store", true}}}};
+  EXPECT_EQ(kept_without("activation_func_fp8_input_store", gated), 2 * 2688 * s * b);
+}
+
 // NewGELUActivation of transformers keeps, of [s, b, 4 h], half of its input, the hyperbolic
 // tangent and one more than that, beside the input and the result of gelu. Under autocast pow()
 // keeps its input in fp32 in place of 16 bits, and the tangent and one more than that are in fp32,

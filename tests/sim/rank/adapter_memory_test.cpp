@@ -103,6 +103,34 @@ TEST(MegatronAdapters, FreeTheirProductBeforeItIsAdded) {
   EXPECT_EQ(above_attention(8 * h) - above_attention(4 * h), 3 * 2 * s * b * 4 * h);
 }
 
+/// Calls of the tensor ranks in a forward of one more layer, of at least one rank's columns.
+int64_t calls_of(const Json& training, estimator::CollectiveKind kind) {
+  const auto count = [&](int64_t layers) {
+    Json changes = four_tensor_ranks(true);
+    changes["training"] = training;
+    const RankProfile profile = adapted(layers, changes, {"linear_proj"});
+    int64_t found = 0;
+    for (const auto& record : profile.collectives) {
+      const bool is_large = static_cast<double>(record.call.bytes) >= 2 * s * b * h / t;
+      const bool is_forward = record.direction == estimator::Direction::kForward;
+      if (is_large && is_forward && record.call.kind == kind) found += record.count;
+    }
+    return found / profile.micro_batches.total;
+  };
+  return count(3) - count(2);
+}
+
+// For query, key and value and for the MLP's first product; all columns of the projection's adapter
+// are the third.
+TEST(MegatronAdapters, MayExchangeTheirColumnsForTheirPartOfTheSequence) {
+  using enum estimator::CollectiveKind;
+  const Json exchanging = {{"lora_a2a_experimental", true}};
+  EXPECT_EQ(calls_of(Json::object(), kAllGather), 3);
+  EXPECT_EQ(calls_of(Json::object(), kAllToAll), 0);
+  EXPECT_EQ(calls_of(exchanging, kAllGather), 2);
+  EXPECT_EQ(calls_of(exchanging, kAllToAll), 1);
+}
+
 /// Of one more layer.
 int64_t products_of(const std::function<RankProfile(int64_t layers)>& run) {
   const auto count = [&](int64_t layers) {

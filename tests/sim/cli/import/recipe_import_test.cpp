@@ -297,7 +297,7 @@ def llama3_70b_peft_config(peft_scheme="lora"):
 
 def llama3_70b_usual_config():
     cfg = llama3_70b_pretrain_config()
-    cfg.peft = LoRA(target_modules=["linear_qkv"], dropout=0.1)
+    cfg.peft = LoRA(target_modules=["linear_qkv"], dropout=0.1, a2a_experimental=True)
     return cfg
 
 def llama3_70b_dora_config():
@@ -324,6 +324,7 @@ TEST_F(RecipeFiles, MayTrainAdapters) {
   EXPECT_TRUE(said_key(recipe("peft"), "training.lora_target_modules").is_null());
   EXPECT_EQ(said_key(recipe("usual"), "training.lora_rank"), 32);
   EXPECT_EQ(said_key(recipe("usual"), "training.lora_dropout"), 0.1);
+  EXPECT_EQ(said_key(recipe("usual"), "training.lora_a2a_experimental"), true);
   EXPECT_EQ(said_key(recipe("usual"), "training.lora_target_modules"), Json{"linear_qkv"});
   EXPECT_TRUE(said_key(recipe("sft"), "training.lora_rank").is_null());
   for (const char* known : {"peft", "usual", "sft"}) {

@@ -434,6 +434,9 @@ constexpr const char* kAdapters = R"({"training": {"framework": "megatron-lm", "
 constexpr const char* kAdaptersOfOne =
     R"({"training": {"framework": "megatron-lm", "lora_rank": 4,
                      "lora_target_modules": ["linear_qkv"]}})";
+constexpr const char* kExchangingAdapters =
+    R"({"training": {"framework": "megatron-lm", "lora_rank": 4,
+                     "lora_a2a_experimental": true}})";
 constexpr const char* kAdaptersOfOwnLayers =
     R"({"training": {"framework": "megatron-lm", "lora_rank": 4, "transformer_impl": "local"}})";
 
@@ -443,6 +446,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Layout{"Tensor2", 2, kTensor2, true, kAdapters},
                     Layout{"Tensor2Sequence", 2, kTensor2Sp, true, kAdapters},
                     Layout{"Tensor2SequenceOfOne", 2, kTensor2Sp, true, kAdaptersOfOne},
+                    Layout{"Tensor2SequenceAllToAll", 2, kTensor2Sp, true, kExchangingAdapters},
                     Layout{"Tensor2SequenceLocal", 2, kTensor2Sp, true, kAdaptersOfOwnLayers},
                     Layout{"Tensor2SequencePipeline2Data2Zero", 8, kT2P2D2, true, kAdapters},
                     Layout{"FullRecompute", 4, kFullRecompute, true, kAdapters}),
