@@ -337,10 +337,11 @@ class Memory(unittest.TestCase):
         self.assertEqual([(r.quantity, r.error) for r in readings],
                          [("allocated peak", 0.5), ("reserved peak", 0.0)])
 
-    def test_the_last_rank_is_compared_where_the_source_measured_it(self):
+    def test_the_rank_is_compared_that_the_source_measured(self):
         fake = FakeOnerank(self, json.dumps(ESTIMATE), exit_code=1)
-        readings, _ = self.compare(fake, row(measured={"mem_max_allocated_bytes_last_step": 1 << 30}))
-        self.assertEqual(readings[0].predicted, 2 << 30)
+        readings, _ = self.compare(fake, row(measured={"mem_max_allocated_bytes_last_step": 1 << 30}),
+                                   row(measured={"peak_allocated_gib_rank_0": 1}))
+        self.assertEqual([r.predicted for r in readings], [2 << 30, 3 << 30])
 
     def test_what_onerank_refuses_is_left_out_with_its_words(self):
         fake = FakeOnerank(self, exit_code=2, complaint="error: that is not built yet\n"

@@ -17,6 +17,7 @@ FIGURES = {
     "peak_allocated_gib_max_rank": (ALLOCATED, GIB, "largest"),
     "peak_allocated_mib": (ALLOCATED, MIB, "largest"),
     "mem_max_allocated_bytes_last_step": (ALLOCATED, 1, "last rank"),
+    "peak_allocated_gib_rank_0": (ALLOCATED, GIB, "first rank"),
     "peak_reserved_gib_max_rank": (RESERVED, GIB, "largest"),
     "peak_reserved_mib": (RESERVED, MIB, "largest"),
     "peak_memory_gib": (RESERVED, GIB, "largest"),
@@ -33,10 +34,9 @@ COLUMNS = {ALLOCATED: "allocated_peak_bytes", RESERVED: "reserved_peak_bytes", T
 
 
 def _peak(estimate, quantity, whose):
-    classes = estimate["rank_classes"]
-    if whose == "last rank":
-        classes = classes[-1:]  # classes are in order of stages
-    return max(row[COLUMNS[quantity]] for row in classes)
+    classes = estimate["rank_classes"]  # in order of stages
+    whose_classes = {"first rank": classes[:1], "last rank": classes[-1:], "largest": classes}
+    return max(row[COLUMNS[quantity]] for row in whose_classes[whose])
 
 
 def _figures(row):
