@@ -80,6 +80,17 @@ void begin_in_backward(ReductionTime& reduction) {
   reduction.end_seconds = 0;
 }
 
+/// The first chunk of such a stage, which ends last, is reduced when all backwards have ended.
+void begin_at_end(ReductionTime& reduction) {
+  reduction.end_seconds += reduction.beside_seconds;
+  reduction.beside_seconds = reduction.left_seconds = 0;
+  reduction.backward_added_seconds = reduction.next_added_seconds = 0;
+}
+
+void interleave(ReductionTime& reduction, bool is_of_first_chunk) {
+  is_of_first_chunk ? begin_at_end(reduction) : begin_in_backward(reduction);
+}
+
 }  // namespace
 
 StageTime at_speed(const StageTime& usual, const StageTime& slow, double speed) {
@@ -107,7 +118,9 @@ StageTime PricedPieces::time(const StageWish& wish) const {
     stage.chunks.push_back(between(small, large, share_of_way(of_chunk)));
     const double part = of_chunk / static_cast<double>(kPieceLayers.front());
     if (part < 1) take_at_least(stage.chunks.back(), small, part);
-    if (c > 0 && wish.overlaps_reduction) begin_in_backward(stage.chunks.back().reduction);
+    if (wish.chunks.size() > 1 && wish.overlaps_reduction) {
+      interleave(stage.chunks.back().reduction, c == 0);
+    }
     layers += wish.layers[c];
   }
   const auto& [low, high] = times.at(wish.place);

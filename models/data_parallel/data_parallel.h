@@ -47,7 +47,9 @@ class DataParallel {
   /// them, and frees them when other chunks come first.
   virtual void start_gathering_chunk(int64_t /*chunk*/) {}
   virtual void free_chunk(int64_t /*chunk*/) {}
-  /// Called after all backwards: begins reductions that overlap with work and have not begun.
+  /// Begins reductions that overlap with work and have not begun: of a chunk after its last
+  /// backward, or of all chunks after all backwards.
+  virtual void start_reducing_chunk(int64_t /*chunk*/) {}
   virtual void start_reduction() {}
   /// Called after all backwards. When it returns, every gradient is reduced.
   virtual void finish_reduction() = 0;

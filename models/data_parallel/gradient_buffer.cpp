@@ -229,6 +229,10 @@ void GradientBuffer::reduce_the_rest() {
   }
 }
 
+void GradientBuffer::start_reducing_chunk(int64_t chunk) {
+  if (!buckets_.empty() && buckets_.front().chunk == chunk) start_reduction();
+}
+
 void GradientBuffer::start_reduction() {
   if (!options_.overlap || options_.own_gradients != OwnGradients::kAdded) return;
   const DirectionScope direction = once_in(estimator::Direction::kReduceGradients);

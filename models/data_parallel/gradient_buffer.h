@@ -76,6 +76,7 @@ class GradientBuffer final : public DataParallel {
   /// From here on until finish_reduction(), gradients that are added to the chunk count as those
   /// that complete its buckets for the overlapped reduction.
   void start_last_micro_batch(int64_t chunk = 0) override;
+  void start_reducing_chunk(int64_t chunk) override;
   void start_reduction() override;
   /// Reduces the buckets that are not reduced yet, and waits for reductions that were started.
   void finish_reduction() override;

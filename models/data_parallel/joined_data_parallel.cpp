@@ -44,6 +44,10 @@ void JoinedDataParallel::free_chunk(int64_t chunk) {
   for (const auto& part : parts_) part->free_chunk(chunk);
 }
 
+void JoinedDataParallel::start_reducing_chunk(int64_t chunk) {
+  for (const auto& part : parts_) part->start_reducing_chunk(chunk);
+}
+
 void JoinedDataParallel::start_reduction() {
   for (const auto& part : parts_) part->start_reduction();
 }

@@ -24,6 +24,7 @@ class JoinedDataParallel final : public DataParallel {
   void finish_chunk(int64_t chunk) override;
   void start_gathering_chunk(int64_t chunk) override;
   void free_chunk(int64_t chunk) override;
+  void start_reducing_chunk(int64_t chunk) override;
   void start_reduction() override;
   void finish_reduction() override;
   void gather_parameters() override;

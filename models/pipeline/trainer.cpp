@@ -1,7 +1,6 @@
 #include "models/pipeline/trainer.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -40,21 +39,14 @@ at::Tensor kept_part(const at::Tensor& output, const ShardContext& context) {
   return output.detach().view(-1).chunk(context.tensor_size())[context.coordinate.tensor].clone();
 }
 
-/// Megatron-LM gives the mask to what is recomputed, which keeps all that it is given
-/// (_checkpointed_forward in transformer_block.py, _checkpointed_attention_forward in
-/// attention.py).
+/// Megatron-LM gives the mask to layers and to attention that are recomputed, which keep all that
+/// they are given (_checkpointed_forward in transformer_block.py, _checkpointed_attention_forward
+/// in attention.py).
 at::Tensor kept_mask(const MicroBatchData& data, const ShardContext& context) {
-  const bool recomputes = context.plan.training.recompute != estimator::Recompute::kNone;
-  return recomputes ? data.mask : at::Tensor();
-}
-
-/// Whether gradients are reduced inside the last backward, where the plan overlaps them. Of a
-/// pipeline that does not interleave, Megatron-LM's first stage alone does; "other pipeline stages
-/// do grad reduction during pipeline bubble", when they have sent what they send
-/// (core/pipeline_parallel/schedules.py, 0.4.0 to 0.19.0, --align-grad-reduce). PyTorch's reducer
-/// does on every stage.
-bool reduces_in_backward(const ShardContext& context) {
-  return context.is_first_stage() || context.chunks() > 1 || context.framework().reducer_buckets;
+  const estimator::Plan& plan = context.plan;
+  const bool again = plan.training.recompute == estimator::Recompute::kFull ||
+                     estimator::recomputes(plan, estimator::RecomputeModule::kCoreAttention);
+  return again ? data.mask : at::Tensor();
 }
 
 /// torch.cuda.empty_cache()
@@ -117,6 +109,7 @@ void Trainer::run_schedule(int64_t iteration) {
   finish_sending();
   finish_deferred_gradients();
   reduce_gradients();
+  not_reduced_.clear();
   schedule_variables_.iteration_ended();
   if (torch_stage_) torch_stage_->backwards_ended();
   active_chunks_.clear();
@@ -276,12 +269,6 @@ MicroBatchData Trainer::micro_batch_data(int64_t iteration, const estimator::Pip
   return has_data ? mock_micro_batch(context_, iteration, step.micro_batch) : MicroBatchData{};
 }
 
-void Trainer::start_reducing_in(const estimator::PipelineStep& backward) {
-  if (backward.micro_batch == micro_batches_ - 1 && reduces_in_backward(context_)) {
-    data_parallel_->start_last_micro_batch(backward.chunk);
-  }
-}
-
 void Trainer::forward(int64_t iteration, const estimator::PipelineStep& step, bool pair_follows) {
   {
     const DirectionScope direction(
@@ -374,6 +361,7 @@ void Trainer::end_backward(const estimator::PipelineStep& step, const InFlight& 
   if (context_.framework().reads_losses && context_.is_last_piece(step.chunk)) {
     check_finite(kept.kept_output.detach(), "the loss");
   }
+  start_reducing_after(step);
   schedule_variables_.backward_ended(kept.input);
   const at::Tensor input_gradient = kept.input.defined() ? kept.input.grad() : at::Tensor();
   if (torch_stage_) {
@@ -382,44 +370,6 @@ void Trainer::end_backward(const estimator::PipelineStep& step, const InFlight& 
   }
   if (!context_.is_first_piece(step.chunk)) {
     send(input_gradient, context_.piece(step.chunk) - 1, Direction::kBackward);
-  }
-}
-
-/// Megatron-LM begins the reductions that are left before the deferred products, so that the output
-/// layer's gradient may be reduced before it is whole (core/pipeline_parallel/schedules.py).
-void Trainer::finish_deferred_gradients() {
-  if (!context_.plan.parallelism.defer_embedding_wgrad_compute) return;
-  data_parallel_->start_reduction();
-  const DirectionScope direction(context_.observer, Direction::kReduceGradients);
-  stage_->compute_deferred_gradients();
-}
-
-void Trainer::reduce_gradients() {
-  data_parallel_->finish_reduction();
-  const DirectionScope direction(context_.observer, Direction::kReduceGradients);
-  const ModuleScope module(context_.observer, "gradients");
-  reduce_sequence_partial_gradients();
-  Parameter* tied = stage_->tied_weight();
-  if (tied != nullptr && tied->trained && context_.groups.embedding) {
-    context_.groups.embedding->all_reduce(tied->main_gradient);
-  }
-}
-
-/// Norm weights and row-parallel biases saw only a part of the sequence: one flat all-reduce.
-void Trainer::reduce_sequence_partial_gradients() {
-  if (!context_.groups.tensor) return;
-  std::vector<at::Tensor> partial;
-  for (Parameter& parameter : stage_->parameters().all()) {
-    const bool has_sum = parameter.main_gradient.defined();  // FSDP reduces as it goes
-    if (parameter.sequence_partial && has_sum) partial.push_back(parameter.main_gradient.view(-1));
-  }
-  if (partial.empty()) return;
-  const at::Tensor flat = at::cat(partial);
-  context_.groups.tensor->all_reduce(flat);
-  int64_t offset = 0;
-  for (at::Tensor& gradient : partial) {
-    gradient.copy_(flat.narrow(0, offset, gradient.numel()));
-    offset += gradient.numel();
   }
 }
 

@@ -97,6 +97,9 @@ class Trainer {
   std::size_t run_combined(int64_t iteration, const Steps& steps, std::size_t i);
   void run_pieces(const CombinedSteps& combined, ChunkPieces* forward, ChunkPieces* backward);
   void start_reducing_in(const estimator::PipelineStep& backward);
+  /// Where chunks alternate, the stages begin the reduction of one together: each when as many
+  /// more backwards have ended as there are stages before it.
+  void start_reducing_after(const estimator::PipelineStep& backward);
   MicroBatchData micro_batch_data(int64_t iteration, const estimator::PipelineStep& step);
   PendingMessage start_receiving(const estimator::PipelineStep& step);
   at::Tensor receive_buffer(const estimator::PipelineStep& step) const;
@@ -124,6 +127,7 @@ class Trainer {
   std::unique_ptr<TorchStage> torch_stage_;  ///< null in other frameworks
   std::vector<int64_t> active_chunks_;       ///< of it: those that are gathered
   std::vector<PendingCall> sending_;
+  std::deque<estimator::PipelineStep> not_reduced_;  ///< backwards that have ended
   std::map<estimator::Direction, std::deque<PendingMessage>> expected_;  ///< in order of arrival
   at::Tensor loss_sum_;
   std::optional<SideStream> sending_tokens_;  ///< of plans that combine forwards and backwards

@@ -120,6 +120,25 @@ TEST(Experts, BothOfTheirOptimizersGatherAllParameters) {
   EXPECT_EQ(gathers(true), 2);
   EXPECT_EQ(gathers(false), 4);
 }
+// start_grad_sync() in megatron/core/distributed/distributed_data_parallel.py.
+TEST(Experts, OfAnInterleavedChunkAreReducedAfterItsOtherParameters) {
+  const auto profile = execute(experts_plan(
+      {{"model", {{"num_layers", 4}}},
+       {"cluster", {{"gpus_per_node", 8}}},
+       {"parallelism", {{"pipeline", 2}, {"virtual_stages", 2}, {"overlap_grad_reduce", true}}}}));
+  const auto& events = profile.order->events;
+  std::vector<estimator::GroupKind> groups;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    if (events.kind[i] != static_cast<int64_t>(estimator::OrderKind::kCollective)) continue;
+    const auto& call = profile.collectives[static_cast<std::size_t>(events.item[i])].call;
+    if (call.kind == estimator::CollectiveKind::kReduceScatter) groups.push_back(call.group);
+  }
+  using enum estimator::GroupKind;
+  // The first chunk, which ends last, has two buckets.
+  EXPECT_EQ(groups,
+            (std::vector{kDataContext, kExpertData, kDataContext, kDataContext, kExpertData}));
+}
+
 
 // MXFP8's weights are gathered in the memory of the gradients, which all optimizers read first
 // (_should_defer_mxfp8_param_sync in megatron/core/optimizer/optimizer.py).

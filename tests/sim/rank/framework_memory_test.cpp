@@ -369,6 +369,27 @@ int64_t added_by_compiled_cross_entropy(int64_t iteration, int64_t vocabulary, c
   const auto peak_with = [&](const char* fusion) {
     return peak_of_iteration(iteration,
                              {{"cluster", {{"gpu", gpu}}},
+// Attention and layers that run again keep it with all else that they are given; what else runs
+// again is not given it (attention.py, transformer_block.py). Two micro-batches are in flight.
+TEST(MegatronFramework, KeepsTheAttentionMaskForWhatIsGivenItAgain) {
+  const auto added = [](const char* module) {
+    const auto peak_with = [&](bool mask) {
+      return peak({{"cluster", {{"gpus_per_node", 2}}},
+                   {"model", {{"add_bias_linear", false}}},
+                   {"parallelism", {{"pipeline", 2}}},
+                   {"training",
+                    {{"attention", "fused"},
+                     {"attention_mask_in_dataloader", mask},
+                     {"recompute", "selective"},
+                     {"recompute_modules", {module}}}}});
+    };
+    return peak_with(true) - peak_with(false);
+  };
+  constexpr int64_t kMask = b * s * s;
+  EXPECT_LE(added("mlp"), kMask);
+  EXPECT_GE(added("core_attn"), 2 * kMask);
+}
+
                               {"model", {{"vocab_size", vocabulary}}},
                               {"training",
                                {{"cross_entropy_fusion", fusion},

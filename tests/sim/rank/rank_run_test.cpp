@@ -383,6 +383,22 @@ TEST(RankRun, OfALaterStageReducesInTheBubble) {
   EXPECT_EQ(places_of(last, Direction::kOptimizerStep).in_forward, 1);
 }
 
+// grad_sync_func in forward_backward_pipelining_with_interleaving() of Megatron-LM: a chunk when
+// its last backward has ended, and on each stage as many backwards later as there are stages before
+// it.
+TEST(RankRun, OfInterleavedStagesReducesAChunkAfterItsLastBackward) {
+  Json changes = two_stages("megatron-lm", true);
+  changes["model"]["num_layers"] = 4;
+  changes["parallelism"]["virtual_stages"] = 2;
+  const auto reductions = [&](int64_t rank) {
+    return places_of(execute(gpt_plan(changes), rank), Direction::kReduceGradients);
+  };
+  EXPECT_EQ(reductions(0).in_backward, 1);  // the second chunk
+  EXPECT_GT(reductions(0).at_end, 1);       // all buckets of the first one
+  EXPECT_EQ(reductions(3).in_backward, 1);
+  EXPECT_EQ(reductions(3).at_end, 1);
+}
+
 // Each asks for the parameters of one bucket ahead; interleaved stages ask for all at once.
 TEST(RankRun, GathersOneBucketAheadOrAllTogether) {
   const auto before_work = [](const Json& changes) {
