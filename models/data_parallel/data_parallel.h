@@ -56,6 +56,8 @@ class DataParallel {
   /// Called after the optimizer's step. If parameters are whole, it gathers what the other ranks
   /// updated, or puts that off until the next forward.
   virtual void gather_parameters() = 0;
+  /// Whether that comes after the update of experts and after that of all else.
+  virtual bool gathers_after_each_optimizer() const { return false; }
   /// Begins the gathers of a chunk that were put off: all of them, or the first.
   virtual void start_gathers(int64_t /*chunk*/, bool /*all*/) {}
   /// Called before each forward of a unit: its parameters are gathered when it returns.

@@ -13,8 +13,8 @@ void append(std::vector<T>& all, std::vector<T> more) {
 }  // namespace
 
 JoinedDataParallel::JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts,
-                                       int gathers)
-    : parts_(std::move(parts)), gathers_(gathers) {}
+                                       bool chained)
+    : parts_(std::move(parts)), chained_(chained) {}
 
 void JoinedDataParallel::begin_iteration() {
   for (const auto& part : parts_) part->begin_iteration();
@@ -57,9 +57,7 @@ void JoinedDataParallel::finish_reduction() {
 }
 
 void JoinedDataParallel::gather_parameters() {
-  for (int gather = 0; gather < gathers_; ++gather) {
-    for (const auto& part : parts_) part->gather_parameters();
-  }
+  for (const auto& part : parts_) part->gather_parameters();
 }
 
 void JoinedDataParallel::start_gathers(int64_t chunk, bool all) {

@@ -13,9 +13,9 @@ namespace models {
 
 class JoinedDataParallel final : public DataParallel {
  public:
-  /// `parts` has at least one buffer; they are reduced in this order. `gathers` says how often all
-  /// parameters are gathered after a step.
-  JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts, int gathers);
+  /// `parts` has at least one buffer; they are reduced in this order. `chained` says whether
+  /// each of two optimizers gathers all parameters after its step.
+  JoinedDataParallel(std::vector<std::unique_ptr<DataParallel>> parts, bool chained);
 
   void begin_iteration() override;
   void start_last_micro_batch(int64_t chunk) override;
@@ -28,6 +28,7 @@ class JoinedDataParallel final : public DataParallel {
   void start_reduction() override;
   void finish_reduction() override;
   void gather_parameters() override;
+  bool gathers_after_each_optimizer() const override { return chained_; }
   void start_gathers(int64_t chunk, bool all) override;
   void before_unit(int64_t unit) override;
   void finish_gathers() override;
@@ -42,7 +43,7 @@ class JoinedDataParallel final : public DataParallel {
 
  private:
   std::vector<std::unique_ptr<DataParallel>> parts_;
-  int gathers_;
+  bool chained_;
 };
 
 }  // namespace models

@@ -114,7 +114,7 @@ void DistributedOptimizer::divide_into_calls() {
 
 std::size_t DistributedOptimizer::step_of(const Parameter& parameter) const {
   if (settings_.calls != UpdateCalls::kFirstChunk) return 0;
-  const bool is_of_first = parameter.chunk == 0 && !(settings_.experts_apart && parameter.expert);
+  const bool is_of_first = parameter.chunk == 0 && !is_apart(parameter);
   return is_of_first ? 0 : 1;
 }
 
@@ -288,40 +288,41 @@ void DistributedOptimizer::step_adamw_of(const std::vector<at::Tensor>& gradient
   }
 }
 
-void DistributedOptimizer::copy_to_model() {
+/// Experts that lie apart have an optimizer of their own.
+bool DistributedOptimizer::is_apart(const Parameter& parameter) const {
+  return settings_.experts_apart && parameter.expert;
+}
+
+void DistributedOptimizer::copy_to_model(bool of_experts) {
   if (!own_master_weights_) return;
   const std::size_t steps = settings_.calls == UpdateCalls::kFirstChunk ? 2 : 1;
   for (std::size_t number = 0; number < steps; ++number) {
     const std::optional<DirectionScope> step = scope_of_step(number);
-    copy_quantized(number);
+    copy_quantized(of_experts, number);
     for (std::size_t i = 0; i < master_weights_.size(); ++i) {
       const Parameter& owner = *owners_[i];
-      if (step_of(owner) == number && !quantizes_parts(owner)) {
-        model_weights_[i].copy_(master_weights_[i]);
-      }
+      const bool is_copied = is_apart(owner) == of_experts && step_of(owner) == number;
+      if (is_copied && !quantizes_parts(owner)) model_weights_[i].copy_(master_weights_[i]);
     }
   }
 }
 
-/// The ranks agree on the scale of every parameter, also of those that other ranks update; those of
-/// experts that lie apart have an optimizer of their own.
-void DistributedOptimizer::copy_quantized(std::size_t step) {
-  for (const bool of_experts : {false, true}) {
-    const auto is_copied = [&](const Parameter& parameter) {
-      const bool is_apart = settings_.experts_apart && parameter.expert;
-      return is_apart == of_experts && step_of(parameter) == step && quantizes_parts(parameter);
-    };
-    std::vector<const Parameter*> parameters;
-    for (const OwnedPiece& piece : data_parallel_.owned_pieces()) {
-      if (is_copied(*piece.parameter)) parameters.push_back(piece.parameter);
-    }
-    std::vector<NewWeights> parts;
-    for (std::size_t i = 0; i < master_weights_.size(); ++i) {
-      if (is_copied(*owners_[i]))
-        parts.push_back({owners_[i], model_weights_[i], master_weights_[i]});
-    }
-    quantize_parts(parameters, parts, of_experts ? groups_.expert_data : groups_.data);
+/// The ranks agree on the scale of every parameter, also of those that other ranks update.
+void DistributedOptimizer::copy_quantized(bool of_experts, std::size_t step) {
+  const auto is_copied = [&](const Parameter& parameter) {
+    return is_apart(parameter) == of_experts && step_of(parameter) == step &&
+           quantizes_parts(parameter);
+  };
+  std::vector<const Parameter*> parameters;
+  for (const OwnedPiece& piece : data_parallel_.owned_pieces()) {
+    if (is_copied(*piece.parameter)) parameters.push_back(piece.parameter);
   }
+  std::vector<NewWeights> parts;
+  for (std::size_t i = 0; i < master_weights_.size(); ++i) {
+    if (is_copied(*owners_[i]))
+      parts.push_back({owners_[i], model_weights_[i], master_weights_[i]});
+  }
+  quantize_parts(parameters, parts, of_experts ? groups_.expert_data : groups_.data);
 }
 
 void DistributedOptimizer::step(const std::function<void()>& after_clipping) {
@@ -330,8 +331,11 @@ void DistributedOptimizer::step(const std::function<void()>& after_clipping) {
   if (makes_state && state_.first_moments.empty()) make_state();
   update(after_clipping);
   first_step_ = false;
-  copy_to_model();
-  data_parallel_.gather_parameters();
+  for (const bool of_experts : {false, true}) {
+    copy_to_model(of_experts);
+    const bool is_last = of_experts || data_parallel_.gathers_after_each_optimizer();
+    if (is_last) data_parallel_.gather_parameters();
+  }
 }
 
 int64_t DistributedOptimizer::master_weight_bytes() const {

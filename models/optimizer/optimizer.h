@@ -65,8 +65,9 @@ class DistributedOptimizer {
   void step_sgd(const std::vector<at::Tensor>& gradients);
   void step_adamw_of(const std::vector<at::Tensor>& gradients);
   at::Tensor initial_master_weights(std::size_t piece) const;
-  void copy_to_model();
-  void copy_quantized(std::size_t step);
+  void copy_to_model(bool of_experts);
+  void copy_quantized(bool of_experts, std::size_t step);
+  bool is_apart(const Parameter& parameter) const;
 
   DataParallel& data_parallel_;
   OptimizerSettings settings_;

@@ -54,9 +54,9 @@ MatrixSharding matrix_sharding(const estimator::Plan& plan) {
 }
 
 /// Each of several chained optimizers gathers all parameters, but the layer-wise one its own.
-int gathers_of_a_step(const estimator::Plan& plan, bool has_experts_apart) {
+bool gathers_after_each(const estimator::Plan& plan, bool has_experts_apart) {
   const bool chained = has_experts_apart && matrix_sharding(plan) == MatrixSharding::kNone;
-  return chained ? estimator::gathers_with_experts(plan) : 1;
+  return chained && estimator::gathers_with_experts(plan) > 1;
 }
 
 enum class BufferKind {
@@ -218,7 +218,7 @@ std::unique_ptr<DataParallel> make_data_parallel(const ShardContext& context, St
   if (parts.empty()) parts.push_back(gradient_buffer(context, stage, {}, stream));
   if (parts.size() == 1) return std::move(parts.front());
   return std::make_unique<JoinedDataParallel>(std::move(parts),
-                                              gathers_of_a_step(context.plan, !experts.empty()));
+                                              gathers_after_each(context.plan, !experts.empty()));
 }
 
 }  // namespace models

@@ -102,7 +102,7 @@ void Trainer::build_fully_sharded() {
   if (engines.size() == 1) {
     data_parallel_ = std::move(engines.front());
   } else {
-    data_parallel_ = std::make_shared<JoinedDataParallel>(std::move(engines), /*gathers=*/1);
+    data_parallel_ = std::make_shared<JoinedDataParallel>(std::move(engines), /*chained=*/false);
   }
 }
 

@@ -104,22 +104,6 @@ TEST(Experts, MultiplyAsOftenWhereTheyOverlapAndDelayGradients) {
   }
 }
 
-TEST(Experts, BothOfTheirOptimizersGatherAllParameters) {
-  const auto gathers = [](bool overlapped) {
-    const auto profile = execute(experts_plan(
-        {{"parallelism", {{"overlap_param_gather", overlapped}, {"overlap_grad_reduce", true}}}}));
-    int64_t count = 0;
-    for (const auto& record : profile.collectives) {
-      const bool is_gather = record.call.kind == estimator::CollectiveKind::kAllGather;
-      if (is_gather && record.direction == estimator::Direction::kOptimizerStep)
-        count += record.count;
-    }
-    return count;
-  };
-  // One bucket of experts and one of all else.
-  EXPECT_EQ(gathers(true), 2);
-  EXPECT_EQ(gathers(false), 4);
-}
 // start_grad_sync() in megatron/core/distributed/distributed_data_parallel.py.
 TEST(Experts, OfAnInterleavedChunkAreReducedAfterItsOtherParameters) {
   const auto profile = execute(experts_plan(
@@ -139,6 +123,46 @@ TEST(Experts, OfAnInterleavedChunkAreReducedAfterItsOtherParameters) {
             (std::vector{kDataContext, kExpertData, kDataContext, kDataContext, kExpertData}));
 }
 
+TEST(Experts, BothOfTheirOptimizersGatherAllParameters) {
+  const auto gathers = [](bool overlapped) {
+    const auto profile = execute(experts_plan(
+        {{"parallelism", {{"overlap_param_gather", overlapped}, {"overlap_grad_reduce", true}}}}));
+    int64_t count = 0;
+    for (const auto& record : profile.collectives) {
+      const bool is_gather = record.call.kind == estimator::CollectiveKind::kAllGather;
+      if (is_gather && record.direction == estimator::Direction::kOptimizerStep)
+        count += record.count;
+    }
+    return count;
+  };
+  // One bucket of experts and one of all else.
+  EXPECT_EQ(gathers(true), 2);
+  EXPECT_EQ(gathers(false), 4);
+}
+
+// ChainedOptimizer.step(): that of the experts quantizes after the first one has gathered.
+TEST(Experts, AgreeOnScalesBetweenTheGathersOfBothOptimizers) {
+  const auto profile = execute(experts_plan({{"training",
+                                              {{"dtype", "bf16"},
+                                               {"fp8_format", "hybrid"},
+                                               {"fp8_recipe", "tensorwise"},
+                                               {"fp8_param_gather", true}}}}));
+  const auto& events = profile.order->events;
+  std::string calls;
+  for (std::size_t i = 0; i < events.kind.size(); ++i) {
+    const bool is_call = events.kind[i] == static_cast<int64_t>(estimator::OrderKind::kCollective);
+    const auto of = static_cast<estimator::Direction>(events.direction[i]);
+    if (!is_call || of != estimator::Direction::kOptimizerStep) continue;
+    const auto& call = profile.collectives[static_cast<std::size_t>(events.item[i])].call;
+    const bool agrees = call.kind == estimator::CollectiveKind::kAllReduce &&
+                        call.group == estimator::GroupKind::kExpertData;
+    if (call.kind == estimator::CollectiveKind::kAllGather) calls += 'g';
+    if (agrees) calls += 'a';
+  }
+  const std::size_t agreed = calls.find('a');
+  ASSERT_NE(agreed, std::string::npos);
+  EXPECT_EQ(calls.substr(0, agreed), calls.substr(agreed + 1)) << calls;
+}
 
 // MXFP8's weights are gathered in the memory of the gradients, which all optimizers read first
 // (_should_defer_mxfp8_param_sync in megatron/core/optimizer/optimizer.py).
