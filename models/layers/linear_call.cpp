@@ -146,6 +146,9 @@ PendingCall start_sum(const LinearCall& call, at::Tensor& gradient) {
 
 void start_product(const LinearCall& call, const at::Tensor& input) {
   if (call.transformer_engine) {
+    if (call.quantized && call.quantized->products.in_four_bits()) {
+      call.buffers->use_hadamard_matrix(input.device());
+    }
     call.buffers->use_transformer_engine_workspace(*call.plan, input.device());
   }
 }

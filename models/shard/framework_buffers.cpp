@@ -2,6 +2,9 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones_like.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/accumulate.h>
 
@@ -96,6 +99,14 @@ void FrameworkBuffers::use_grouped_product_workspaces(const estimator::Plan& pla
   for (int stream = 0; stream < kStreams; ++stream) {
     grouped_product_workspaces_.push_back(make_workspace(plan, device));
   }
+}
+
+void FrameworkBuffers::use_hadamard_matrix(const at::Device& device) {
+  if (hadamard_matrix_.defined() || !device.is_cuda()) return;
+  constexpr int64_t kRows = 16;
+  const at::Tensor signs = at::eye(kRows, at::TensorOptions(device).dtype(at::kFloat));
+  hadamard_matrix_ = at::mm(signs, at::ones_like(signs)).to(at::kBFloat16);
+  observer_.memory_lasts(hadamard_matrix_, {MemoryCategory::kWorkspace, "hadamard_matrix", ""});
 }
 
 void FrameworkBuffers::tune_at_first_call(const std::string& call,

@@ -54,6 +54,9 @@ class FrameworkBuffers {
   /// The workspaces of its grouped products: one for each of the four streams on which they run
   /// (nvte_get_num_compute_streams in transformer_engine/common/util/multi_stream.cpp).
   void use_grouped_product_workspaces(const estimator::Plan& plan, const at::Device& device);
+  /// With which inputs and gradients in 4 bits are transformed. A product of PyTorch makes it, in
+  /// PyTorch's workspace (get_rht_matrix in transformer_engine/pytorch/tensor/nvfp4_tensor.py).
+  void use_hadamard_matrix(const at::Device& device);
 
   /// At the first call of a kernel, Triton's autotuner tries the kernel's configurations. It
   /// allocates a tensor of 256 MiB, which it clears between the tries, and a copy of the tensor
@@ -81,6 +84,7 @@ class FrameworkBuffers {
   TunedKernels tuned_kernels_;
   std::map<std::string, at::Tensor> global_memory_;  ///< by key
   at::Tensor causal_mask_;
+  at::Tensor hadamard_matrix_;
   at::Tensor transformer_engine_workspace_;
   std::vector<at::Tensor> grouped_product_workspaces_;
   std::set<std::string> tuned_;

@@ -95,6 +95,7 @@ class QuantizedProducts {
   bool makes_columns_late() const { return traits_.fp32_scales; }
   void make_columns_of_squares(Quantized& held) const;
   /// Elements in one of a matrix' bytes.
+  bool in_four_bits() const { return traits_.bits == 4; }
   int64_t elements_of_byte() const { return in_four_bits() ? 2 : 1; }
 
   /// If the ranks of `group` (may be null) have parts of the tensor, they agree on its one scale.
@@ -167,7 +168,6 @@ class QuantizedProducts {
 
  private:
   bool has_blocks() const { return traits_.block > 0; }
-  bool in_four_bits() const { return traits_.bits == 4; }
   c10::ScalarType type_of(QuantizedRole role) const;
   void find_scale(const at::Tensor& tensor,
                   Quantized& held,
