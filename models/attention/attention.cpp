@@ -160,29 +160,39 @@ bool SelfAttention::separates_heads() const {
   return rotary_ || query_norm_ || model.num_attention_heads > model.num_query_groups;
 }
 
-/// TransformerEngine copies key and value where it finds no layout of all three in one
-/// (get_qkv_layout): inside of what Megatron-LM recomputes, which therefore keeps the views, and
-/// with them the whole product (_checkpointed_attention_forward in attention.py).
-bool SelfAttention::recomputes_copies() const {
-  return context_.transformer_engine() &&
+/// What Megatron-LM recomputes keeps the views that it is given, and with them the whole product
+/// (_checkpointed_attention_forward in attention.py).
+bool SelfAttention::recomputes_views() const {
+  return context_.framework().transformer_engine &&
          estimator::recomputes(context_.plan, estimator::RecomputeModule::kCoreAttention);
 }
 
-/// Megatron-LM's own layers multiply with the value where the packed product has it, and autograd
+/// TransformerEngine copies key and value where it finds no layout of all three in one
+/// (get_qkv_layout): inside of what is recomputed.
+bool SelfAttention::recomputes_copies() const {
+  return context_.transformer_engine() && recomputes_views();
+}
+
+/// Megatron-LM's, instead of TransformerEngine's.
+bool SelfAttention::has_own_layers() const {
+  return context_.framework().transformer_engine && !context_.transformer_engine();
+}
+
+/// Those layers multiply with the value where the packed product has it, and autograd
 /// keeps all of that; where heads share groups, they repeat it first (DotProductAttention.forward
 /// in megatron/core/transformer/dot_product_attention.py).
 bool SelfAttention::keeps_packed_value() const {
   const estimator::ModelConfig& model = context_.plan.model;
-  return context_.framework().transformer_engine && !context_.transformer_engine() &&
-         model.num_attention_heads == model.num_query_groups;
+  return has_own_layers() && model.num_attention_heads == model.num_query_groups;
 }
 
-/// The kernels read rows that lie one after the other.
+/// The kernels read rows that lie one after the other. PyTorch's norms of Megatron-LM's own layers
+/// keep what they are given: a view of the whole product (WrappedTorchNorm in torch_norm.py).
 SelfAttention::Heads SelfAttention::normalized(Heads heads) const {
   if (!query_norm_) return heads;
   const auto norm = [this](const char* name, const Norm& of_heads, const at::Tensor& input) {
     ModuleScope scope(context_.observer, name);
-    const at::Tensor rows = input.contiguous();
+    const at::Tensor rows = has_own_layers() ? input : input.contiguous();
     if (!context_.plan.model.qk_layernorm_whole) return of_heads.forward(rows);
     return of_heads.forward(rows.flatten(-2)).view_as(rows);
   };
@@ -221,7 +231,7 @@ SelfAttention::Heads SelfAttention::split_heads(const at::Tensor& product) const
     heads.as_product = {heads.query, heads.key, heads.value};
   }
   heads = turned(std::move(heads));
-  if (separates_heads() && !recomputes_copies()) {
+  if (separates_heads() && !recomputes_views()) {
     // Views would keep the whole packed tensor alive. The query is a tensor of its own by now but
     // where a rank has one group, which TransformerEngine copies, too.
     if (context_.transformer_engine()) heads.query = heads.query.contiguous();

@@ -51,7 +51,9 @@ class SelfAttention final : public Attention {
   };
   bool shares_groups() const;
   bool separates_heads() const;
+  bool recomputes_views() const;
   bool recomputes_copies() const;
+  bool has_own_layers() const;
   bool keeps_packed_value() const;
   at::Tensor own_groups(const at::Tensor& packed) const;
   at::Tensor own_queries(const at::Tensor& of_group) const;

@@ -70,6 +70,20 @@ TEST(GptLayerActivations, KeepTheWholeProductUnderSelectiveRecompute) {
   EXPECT_EQ(selective("rope") - selective("learned_absolute"), 2 * 2 * s * b * h);
 }
 
+// The norm of a local layer's keys is given a view of the product, and keeps all of that: twice h
+// for a group of two queries. That of its queries is given a copy. Each has two numbers for a row.
+TEST(GptLayerActivations, KeepTheWholeProductForTheNormOfLocalKeys) {
+  constexpr int64_t kGroups = static_cast<int64_t>(a) / 2;
+  const auto bytes = [&](bool has_norms, const char* recompute) {
+    return layer_bytes({{"model", {{"num_query_groups", kGroups}, {"qk_layernorm", has_norms}}},
+                        {"training", {{"transformer_impl", "local"}, {"recompute", recompute}}}});
+  };
+  constexpr double kRows = 8 * s * b * (a + kGroups), kQuery = 2 * s * b * h;
+  EXPECT_EQ(bytes(true, "none") - bytes(false, "none"), kQuery + 2 * kQuery + kRows);
+  // What runs again is given the same view as value, and the keys.
+  EXPECT_EQ(bytes(true, "selective") - bytes(false, "selective"), kQuery + kQuery / 2 + kRows);
+}
+
 Json with_modules(Json changes, const char* module) {
   changes["training"]["recompute"] = "selective";
   changes["training"]["recompute_modules"] = Json::array({module});
