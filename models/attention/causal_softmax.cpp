@@ -12,6 +12,7 @@
 #include <bit>
 
 #include "estimator/plan/megatron_core.h"
+#include "models/shard/free_in_order.h"
 #include "models/shard/kernel_scope.h"
 #include "models/shard/watched_operator.h"
 
@@ -27,23 +28,29 @@ at::Tensor future_keys(int64_t sequence, const at::Device& device) {
   return at::ones({1, sequence, sequence}, at::TensorOptions(device).dtype(at::kBool)).triu_(1);
 }
 
+at::Tensor not_within(const at::Tensor& from_left, const at::Tensor& from_right) {
+  at::Tensor within_left = from_left <= 0;
+  at::Tensor within_right = (from_right < 0).bitwise_not();
+  const at::Tensor seen = within_left.bitwise_and(within_right);
+  free_in_order({&within_left, &within_right});
+  return seen.logical_not();
+}
+
 /// The same as TransformerEngine makes it for each call, from the distance of each key
 /// (get_full_mask in transformer_engine/pytorch/attention/dot_product_attention/utils.py).
 at::Tensor future_keys_by_distance(int64_t sequence,
                                    int64_t masked_sequences,
                                    const at::Device& device) {
   const at::Tensor places = at::arange(sequence, at::TensorOptions(device).dtype(at::kInt));
-  const at::Tensor distance = places.view({1, -1, 1}) - places;
-  const at::Tensor from_left = distance - sequence, from_right = distance + 0;
-  const auto seen = [&] {
-    const at::Tensor within_left = from_left <= 0;
-    const at::Tensor within_right = (from_right < 0).bitwise_not();
-    return within_left.bitwise_and(within_right);
-  };
-  at::Tensor future = seen().logical_not();
-  if (masked_sequences == 0) return future;
-  return at::logical_or(future,
-                        future.expand({masked_sequences, -1, -1}));  // the loader's is equal
+  at::Tensor distance = places.view({1, -1, 1}) - places;
+  at::Tensor from_left = distance - sequence, from_right = distance + 0;
+  at::Tensor future = not_within(from_left, from_right);
+  const at::Tensor of_all =
+      masked_sequences == 0
+          ? future
+          : at::logical_or(future, future.expand({masked_sequences, -1, -1}));  // the loader's
+  free_in_order({&distance, &from_left, &from_right, &future});
+  return of_all;
 }
 
 /// [1, s, s] of a mask, which is the same for all sequences.
@@ -144,17 +151,20 @@ bool CausalSoftmax::has_kernel_for(const at::Tensor& scores) const {
 
 at::Tensor CausalSoftmax::forward(const at::Tensor& scores, const at::Tensor& mask) const {
   if (has_kernel_for(scores)) return SoftmaxKernel::apply(scores, mask, device_computes_);
-  if (transformer_engine_) {
-    return in_fp32(scores, at::logical_or(mask, buffers_->causal_mask(of_one(mask))));
-  }
-  if (megatron_ && widens_) return in_fp32(scores, mask);
+  if (transformer_engine_ || (megatron_ && widens_)) return in_fp32(scores, mask);
   scores.masked_fill_(of_one(mask), kMasked);
   return at::_softmax(scores, -1, /*half_to_float=*/false);
 }
 
+at::Tensor CausalSoftmax::with_cached(const at::Tensor& mask) const {
+  return transformer_engine_ ? at::logical_or(mask, buffers_->causal_mask(of_one(mask))) : mask;
+}
+
+/// Widens before there is a mask of its own, which is freed before the wide scores.
 at::Tensor CausalSoftmax::in_fp32(const at::Tensor& scores, const at::Tensor& mask) const {
-  at::Tensor single = scores.to(at::kFloat);
-  single.masked_fill_(of_one(mask), kMasked);
+  const at::Tensor single = scores.to(at::kFloat);
+  const at::Tensor hidden = with_cached(mask);
+  single.masked_fill_(of_one(hidden), kMasked);
   return at::_softmax(single, -1, /*half_to_float=*/false).to(scores.scalar_type());
 }
 

@@ -34,6 +34,7 @@ class CausalSoftmax {
 
  private:
   bool has_kernel_for(const at::Tensor& scores) const;
+  at::Tensor with_cached(const at::Tensor& mask) const;
   at::Tensor in_fp32(const at::Tensor& scores, const at::Tensor& mask) const;
 
   bool transformer_engine_;

@@ -20,6 +20,7 @@
 #include "models/attention/ring_attention.h"
 #include "models/layers/dropout.h"
 #include "models/layers/recompute.h"
+#include "models/shard/free_in_order.h"
 #include "models/shard/host_work.h"
 #include "models/shard/kept_value.h"
 
@@ -260,22 +261,24 @@ at::Tensor CoreAttention::unread_scores(at::IntArrayRef shape, const at::Tensor&
 at::Tensor CoreAttention::unfused(const at::Tensor& query,
                                   const at::Tensor& key,
                                   const at::Tensor& value) const {
-  const at::Tensor mask =
+  at::Tensor mask =
       window_ ? at::logical_not(window_->value()).squeeze(1) : softmax_->mask(query.size(0));
   const int64_t repeats = query.size(2) / key.size(2);
-  const at::Tensor q = batch_of_heads(query);
-  const at::Tensor k = batch_of_heads(repeat_groups(key, repeats));
-  const at::Tensor v = batch_of_heads(repeat_groups(value, repeats));
+  at::Tensor q = batch_of_heads(query);
+  at::Tensor k = batch_of_heads(repeat_groups(key, repeats));
+  at::Tensor v = batch_of_heads(repeat_groups(value, repeats));
   const int64_t sequence = q.size(1);
 
   const double scale = 1.0 / std::sqrt(static_cast<double>(q.size(2)));
   at::Tensor unread = unread_scores({q.size(0), sequence, sequence}, q);
-  const at::Tensor scores = at::baddbmm(unread, q, k.transpose(1, 2), /*beta=*/0, scale);
+  at::Tensor scores = at::baddbmm(unread, q, k.transpose(1, 2), /*beta=*/0, scale);
   if (transformer_engine_) unread.reset();
-  const at::Tensor weights = dropout(softmax_->forward(scores, mask), call_.dropout);
+  at::Tensor weights = dropout(softmax_->forward(scores, mask), call_.dropout);
 
-  const at::Tensor output = at::bmm(weights, v);  // [b * heads, s, d]
-  return output.transpose(0, 1).reshape({sequence, query.size(1), -1});
+  at::Tensor output = at::bmm(weights, v);  // [b * heads, s, d]
+  output = output.transpose(0, 1).reshape({sequence, query.size(1), -1});
+  free_in_order({&q, &k, &v, &mask, &scores, &weights});
+  return output;
 }
 
 at::Tensor run_core_attention(const ShardContext& context,

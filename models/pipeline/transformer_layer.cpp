@@ -172,7 +172,8 @@ at::Tensor TransformerLayer::recomputed_late(const variable_list& inputs) const 
     const auto rest = [&](const at::Tensor& begun) {
       if (c10::GradMode::is_enabled()) mlp_->finish(begun);  // a recomputation runs to its end
     };
-    const at::Tensor begun = mlp_->begin(normalized(*mlp_norm_, kMlpNorm, hidden), rest);
+    const at::Tensor normal = normalized(*mlp_norm_, kMlpNorm, hidden);
+    const at::Tensor begun = mlp_->begin(normal, rest);
     if (from.size() > 1) rotary_->take_argument({});
     return variable_list{hidden, begun};
   };
