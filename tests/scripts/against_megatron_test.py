@@ -121,6 +121,17 @@ class Draws(unittest.TestCase):
                               "--expert-tensor-parallel-size", "--moe-expert-capacity-factor",
                               "--overlap-p2p-communication-warmup-flush"}, drawn)
 
+    def test_combine_techniques(self):
+        words = {family: [draw_configuration("techniques", number, family).words for number in range(60)]
+                 for family in ("dense", "fp8", "experts")}
+        self.assertTrue(any("--sequence-parallel" not in of_one and number_after(of_one, "--tensor-model-parallel-size", 1) > 1
+                            for of_one in words["dense"]))
+        self.assertLessEqual({"--use-precision-aware-optimizer", "--defer-embedding-wgrad-compute",
+                              "--microbatch-group-size-per-virtual-pipeline-stage", "--cuda-graph-impl",
+                              "--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute", "seq_aux_loss",
+                              "--overlap-param-gather-with-optimizer-step", "--empty-unused-memory-level"},
+                             {word for of_family in words.values() for of_one in of_family for word in of_one})
+
     def test_run_own_layers_without_libraries(self):
         for number in range(50):
             configuration = draw_configuration("own", number, "local")

@@ -5,6 +5,7 @@ import re
 from against.draw import Draw
 from against.report import Judge
 
+from .techniques import combine
 from .variations import vary
 
 FAMILIES = ("dense", "fp8", "fp8-blocks", "fp4", "experts", "fp8-experts", "fp8-blocks-experts", "fp4-experts",
@@ -32,6 +33,11 @@ REAL_WORDS = ["--tokenizer-type", "NullTokenizer", "--mock-data", "--split", "94
               "--lr-decay-style", "cosine", "--weight-decay", "1e-2", "--clip-grad", "1.0",
               "--log-interval", "1", "--eval-interval", "1000", "--eval-iters", "0",
               "--distributed-backend", "nccl"]
+
+# What a flag needs in a run of two steps without checkpoints: graphs from the first step on, and no distributed
+# checkpoints, which are the default.
+BESIDE = {"--cuda-graph-impl": ["--cuda-graph-warmup-steps", "0"],
+          "--overlap-param-gather-with-optimizer-step": ["--ckpt-format", "torch"]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +84,8 @@ class Configuration:
         # Without a flag experts run one by one there.
         shared = [part for word in self.words if word != "--no-moe-grouped-gemm"
                   for part in (word.split(",") if MODULES.fullmatch(word) else [word])]
-        words = [*shared, *self.megatron_words, "--vocab-size", str(self.vocabulary),
+        beside = [word for flag, words in BESIDE.items() if flag in shared for word in words]
+        words = [*shared, *self.megatron_words, "--vocab-size", str(self.vocabulary), *beside,
                  *REAL_WORDS]
         return words if "--transformer-impl" in words else [*words, "--transformer-impl",
                                                             "transformer_engine"]
@@ -408,6 +415,8 @@ def draw_configuration(seed, number, family):
         real.append("--no-persist-layer-norm")
         onerank.append("--no-attention-softmax-in-fp32")
     words = vary(Draw(f"{seed}/variations", number), words, layout.world_size)
+    if family not in (*ADAPTERS, "gpt-oss", "local"):
+        words = combine(lambda way: Draw(f"{seed}/{way}", number), words)
     if family == "gpt-oss":
         words, windows, own_windows = _of_gpt_oss(Draw(f"{seed}/windows", number), list(words))
         real += windows

@@ -50,8 +50,18 @@ def messages(draw, words):
     """Of interleaved stages."""
     if _chunks(words) == 1 or not draw.chance(0.5):
         return words
-    return words + [draw.one_of("--no-overlap-p2p-communication",
-                                "--overlap-p2p-communication-warmup-flush")]
+    way = draw.one_of("--no-overlap-p2p-communication", "--overlap-p2p-communication-warmup-flush")
+    needs_more = way == "--no-overlap-p2p-communication" and _stages(words) == 2
+    return words if needs_more else words + [way]
+
+
+def groups_of_micro_batches(draw, words, world_size):
+    """All micro-batches of a step go through a chunk before the next one."""
+    if _chunks(words) == 1 or not draw.chance(0.3):
+        return words
+    micro_batches = value(words, "--global-batch-size") // value(words, "--micro-batch-size")
+    return words + ["--microbatch-group-size-per-virtual-pipeline-stage",
+                    str(micro_batches // _data_ranks(words, world_size))]
 
 
 def optimizer(draw, words, world_size):
@@ -99,4 +109,6 @@ def routing(draw, words):
 def vary(draw, words, world_size):
     words = optimizer(draw, messages(draw, uneven_stages(draw, words)), world_size)
     words = vocabulary(draw, types(draw, words))
-    return routing(draw, expert_layers(draw, words)) if "--num-experts" in words else words
+    if "--num-experts" in words:
+        words = routing(draw, expert_layers(draw, words))
+    return groups_of_micro_batches(draw, words, world_size)
