@@ -274,6 +274,35 @@ TEST(ComposedStage, TakesAsLongAsItsChunksAndEndsItsStepOnce) {
   EXPECT_EQ(time.send_forward_bytes, 7);
 }
 
+// A piece of the first stage reduces beside its last backward; as the first of several chunks when
+// all backwards have ended, and as a later one beside those of the chunks before it.
+TEST(ComposedStage, ReducesTheFirstOfSeveralChunksAtTheEnd) {
+  PricedPieces priced;
+  const auto reducing = [](int64_t layers) {
+    StageTime time = seconds_of_layers(layers);
+    time.chunks[0].reduction.beside_seconds = 2;
+    time.chunks[0].reduction.backward_added_seconds = 1;
+    return time;
+  };
+  for (const StagePlace place : {StagePlace::kFirst, StagePlace::kMiddle}) {
+    priced.times[place] = {reducing(kPieceLayers[0]), reducing(kPieceLayers[1])};
+  }
+  StageWish wish{.place = StagePlace::kFirst,
+                 .chunks = {StagePlace::kFirst, StagePlace::kMiddle},
+                 .layers = {4, 4},
+                 .in_flight = 1,
+                 .overlaps_reduction = true};
+  const StageTime time = priced.time(wish);
+  EXPECT_DOUBLE_EQ(time.chunks[0].reduction.beside_seconds, 0);
+  EXPECT_DOUBLE_EQ(time.chunks[0].reduction.backward_added_seconds, 0);
+  EXPECT_DOUBLE_EQ(time.chunks[0].reduction.end_seconds, 2 + 2);
+  EXPECT_DOUBLE_EQ(time.chunks[1].reduction.beside_seconds, 2 + 2);
+  EXPECT_DOUBLE_EQ(time.chunks[1].reduction.end_seconds, 0);
+  wish.chunks = {StagePlace::kFirst};
+  wish.layers = {4};
+  EXPECT_DOUBLE_EQ(priced.time(wish).chunks[0].reduction.beside_seconds, 2);
+}
+
 TEST(ComposedStage, TakesNoLessForAChunkOfOneLayerThanHalfOfTwo) {
   PricedPieces priced;
   const auto seconds_of_busy_host = [](int64_t layers) {
