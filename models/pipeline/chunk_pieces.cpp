@@ -82,6 +82,10 @@ void ChunkPieces::run(const Piece& piece) {
   run_now(piece);
 }
 
+void ChunkPieces::ended(const Piece& piece) {
+  if (piece.kind == PieceKind::kAttentionWeights) layers_.pop_back();
+}
+
 void ChunkPieces::run_now(const Piece& piece) {
   sending_.current_waits_for(last_);
   piece.is_backward ? backward(piece) : forward(piece);

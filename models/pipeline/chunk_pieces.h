@@ -27,6 +27,9 @@ class ChunkPieces {
   void start_forward();
   void start_backward(const at::Tensor& gradient);
   void run(const estimator::Piece& piece);
+  /// The last piece of a layer, also where it has none of this kind, ends what the layer holds
+  /// (release_state in megatron/core/models/common/model_chunk_schedule_plan.py).
+  void ended(const estimator::Piece& piece);
   /// After the last piece of either: the current stream waits for all of them.
   void end_forward();
   void end_backward();

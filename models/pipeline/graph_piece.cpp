@@ -23,7 +23,10 @@ at::Tensor leaf_of(const at::Tensor& tensor) {
 GraphPiece::Tensors GraphPiece::forward(const Tensors& inputs, const Body& body) {
   for (const at::Tensor& input : inputs) inputs_.push_back(leaf_of(input));
   Tensors outputs = body(inputs_);
-  for (const at::Tensor& output : outputs) outputs_.push_back(gradient_edge(output));
+  for (const at::Tensor& output : outputs) {
+    outputs_.push_back(gradient_edge(output));
+    held_.push_back(output.detach());
+  }
   return outputs;
 }
 
@@ -44,7 +47,10 @@ void GraphPiece::free_inputs(const Tensors& outputs) const {
   }
 }
 
-void GraphPiece::end_with(const at::Tensor& output) { outputs_ = {gradient_edge(output)}; }
+void GraphPiece::end_with(const at::Tensor& output) {
+  outputs_ = {gradient_edge(output)};
+  held_.clear();
+}
 
 GraphPiece::Tensors GraphPiece::backward(Tensors gradients) {
   edge_list roots;
@@ -66,6 +72,7 @@ GraphPiece::Tensors GraphPiece::backward(Tensors gradients) {
   Tensors of_inputs;
   for (const at::Tensor& input : inputs_) of_inputs.push_back(input.grad());
   inputs_.clear();
+  held_.clear();
   return of_inputs;
 }
 

@@ -15,8 +15,8 @@ class GraphPiece {
   using Tensors = std::vector<at::Tensor>;
   using Body = std::function<Tensors(const Tensors&)>;
 
-  /// Runs `body` on leaves that share the memory of `inputs`, which the piece holds until its
-  /// backward.
+  /// Runs `body` on leaves that share the memory of `inputs`. The piece holds these and the outputs
+  /// until its backward has ended.
   Tensors forward(const Tensors& inputs, const Body& body);
 
   /// Within the body: a leaf for what another piece reads beside this one's outputs. The piece
@@ -34,7 +34,7 @@ class GraphPiece {
   Tensors backward(Tensors gradients);
 
  private:
-  Tensors inputs_, leaves_;
+  Tensors inputs_, leaves_, held_;
   std::vector<torch::autograd::Edge> outputs_, handed_over_;
 };
 

@@ -16,6 +16,12 @@ struct Trainer::InFlight {
   at::Tensor logits;             ///< undefined where nobody holds them
   at::Tensor mask;               ///< of the data loader, where a recomputed segment keeps it
   std::shared_ptr<ChunkPieces> pieces = nullptr;  ///< null where a chunk runs as a whole
+
+  /// Pieces know where their backwards start. The end of all would hold their leaves.
+  void let_go_of_graph() {
+    output = {};
+    if (kept_output.defined()) kept_output = kept_output.detach();
+  }
 };
 
 }  // namespace models

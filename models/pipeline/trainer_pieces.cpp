@@ -49,6 +49,7 @@ std::size_t Trainer::run_combined(int64_t iteration, const Steps& steps, std::si
       receive_before(steps, last);
       start_reducing_in(*run.backward);
       kept = take_in_flight(*run.backward);
+      kept.let_go_of_graph();
       kept.pieces->start_backward(begin_backward(*run.backward));
     }
     run_pieces(run, forward.get(), kept.pieces.get());
@@ -89,14 +90,16 @@ void Trainer::run_pieces(const CombinedSteps& combined,
   if (forward) forward->start_forward();
   for (const Piece& piece : order) {
     ChunkPieces& of = piece.is_backward ? *backward : *forward;
-    if (!of.has(piece)) continue;
-    const PipelineStep& step = piece.is_backward ? *combined.backward : *combined.forward;
-    const PieceScope scope(context_.observer,
-                           piece.is_backward ? Direction::kBackward : Direction::kForward,
-                           step.micro_batch,
-                           step.chunk,
-                           piece.number());
-    of.run(piece);
+    if (of.has(piece)) {
+      const PipelineStep& step = piece.is_backward ? *combined.backward : *combined.forward;
+      const PieceScope scope(context_.observer,
+                             piece.is_backward ? Direction::kBackward : Direction::kForward,
+                             step.micro_batch,
+                             step.chunk,
+                             piece.number());
+      of.run(piece);
+    }
+    of.ended(piece);
   }
 }
 
