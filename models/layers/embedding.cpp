@@ -1,12 +1,14 @@
 #include "models/layers/embedding.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "models/layers/dropout.h"
 #include "models/layers/sequence_mappings.h"
+#include "models/shard/free_in_order.h"
 #include "models/shard/kept_value.h"
 
 namespace models {
@@ -75,6 +77,21 @@ at::Tensor Embedding::look_up(const at::Tensor& tokens) const {
              : own_rows(words_->value, tokens, place);
 }
 
+/// Megatron-LM looks up each token's place (LanguageModelEmbedding.forward), others read the rows.
+at::Tensor Embedding::look_up_places(const at::Tensor& tokens) const {
+  const bool batch_first = context_.batch_first_tokens();
+  const int64_t sequence = context_.plan.sequence_length();
+  const auto own = [this](const at::Tensor& whole) {
+    return own_chunks(whole, 0, context_.context_place());
+  };
+  if (!context_.framework().transformer_engine) {
+    return own(positions_->value.narrow(0, 0, sequence)).unsqueeze(batch_first ? 0 : 1);
+  }
+  const at::Tensor numbers = own(at::arange(sequence, tokens.options()));
+  const at::Tensor of_tokens = numbers.unsqueeze(1).expand_as(tokens);
+  return at::embedding(positions_->value, batch_first ? of_tokens.t() : of_tokens);
+}
+
 at::Tensor Embedding::sequence_first(const at::Tensor& found) const {
   return context_.batch_first_tokens() ? found.transpose(0, 1).contiguous() : found;
 }
@@ -86,28 +103,29 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) const {
   ParameterList parameters = {words_};
   if (positions_ != nullptr) parameters.push_back(positions_);
   const bool batch_first = context_.batch_first_tokens();
-  at::Tensor hidden = in_module(context_.modules,
-                                this,
-                                parameters,
-                                batch_first ? tokens.t() : tokens,
-                                [this](const at::Tensor& in) { return look_up(in); });
-  if (positions_ == nullptr) {
-    if (sequence_parallel) {
-      hidden = reduce_scatter_to_sequence(sequence_first(hidden), group);
-      // clone_scatter_output_in_embedding, which is there for a part that is a view of the whole.
-      if (context_.framework().transformer_engine) hidden = hidden.clone();
-    } else {
-      hidden = sequence_first(group ? reduce_from_ranks(hidden, group) : hidden);
-    }
-  } else {
-    if (group) hidden = reduce_from_ranks(hidden, group);
-    const at::Tensor table = positions_->value.narrow(0, 0, context_.plan.sequence_length());
-    hidden = hidden + own_chunks(table, 0, context_.context_place()).unsqueeze(batch_first ? 0 : 1);
-    hidden = sequence_first(hidden);
-    // clone_scatter_output_in_embedding
-    if (sequence_parallel) hidden = scatter_to_sequence(hidden, group).clone();
+  at::Tensor words = in_module(context_.modules,
+                               this,
+                               parameters,
+                               batch_first ? tokens.t() : tokens,
+                               [this](const at::Tensor& in) { return look_up(in); });
+  const bool scatters = sequence_parallel && positions_ == nullptr;
+  if (scatters) {
+    words = reduce_scatter_to_sequence(sequence_first(words), group);
+  } else if (group) {
+    words = reduce_from_ranks(words, group);
   }
-  return dropout(hidden, context_.plan.model.hidden_dropout);
+  at::Tensor places = positions_ == nullptr ? at::Tensor() : look_up_places(tokens);
+  at::Tensor hidden = places.defined() ? words + places : words;
+  if (!scatters) hidden = sequence_first(hidden);
+  if (sequence_parallel && !scatters) hidden = scatter_to_sequence(hidden, group);
+  // clone_scatter_output_in_embedding, which is there for a part that is a view of the whole.
+  const bool clones = scatters ? context_.framework().transformer_engine : sequence_parallel;
+  if (clones) hidden = hidden.clone();
+  const auto let_go = [&] { free_in_order({&words, &places}); };
+  if (!context_.framework().transformer_engine) let_go();  // Megatron-LM's variables hold them
+  hidden = dropout(hidden, context_.plan.model.hidden_dropout);
+  let_go();
+  return hidden;
 }
 
 }  // namespace models

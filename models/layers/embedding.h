@@ -20,6 +20,7 @@ class Embedding {
 
  private:
   at::Tensor look_up(const at::Tensor& tokens) const;
+  at::Tensor look_up_places(const at::Tensor& tokens) const;
   at::Tensor sequence_first(const at::Tensor& found) const;
 
   ShardContext& context_;

@@ -717,6 +717,26 @@ TEST(RankRun, CountsAnOverlappedReductionOnceForTheIteration) {
             1);
 }
 
+// LanguageModelEmbedding.forward() of Megatron-LM; others add the rows that they have.
+TEST(RankRun, LooksUpThePlaceOfEachTokenUnderMegatron) {
+  const auto look_ups = [](const char* framework, const char* positions) {
+    const RankProfile profile =
+        execute(gpt_plan({{"model", {{"position_embedding", positions}}},
+                          {"training", {{"framework", framework}, {"dtype", "bf16"}}}}));
+    int64_t count = 0;
+    for (const auto& record : profile.operators) {
+      const bool is_forward = record.direction == Direction::kForward;
+      const bool looks_up = record.name.find("index_select") != std::string::npos;
+      if (is_forward && looks_up) count += record.count;
+    }
+    return count;
+  };
+  const int64_t of_words = look_ups("megatron-lm", "rope");
+  EXPECT_GT(of_words, 0);
+  EXPECT_EQ(look_ups("megatron-lm", "learned_absolute"), 2 * of_words);
+  EXPECT_EQ(look_ups("plain", "learned_absolute"), of_words);
+}
+
 TEST(RankRun, CountsTheMatrixProductsOfItsModel) {
   // Forward: per layer 24 b s h^2 and the attention scores 4 b s^2 h; logits 2 b s h V. Backward
   // twice.
