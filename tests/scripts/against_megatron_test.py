@@ -127,7 +127,7 @@ class Draws(unittest.TestCase):
         self.assertTrue(any("--sequence-parallel" not in of_one and number_after(of_one, "--tensor-model-parallel-size", 1) > 1
                             for of_one in words["dense"]))
         self.assertLessEqual({"--use-precision-aware-optimizer", "--defer-embedding-wgrad-compute",
-                              "--microbatch-group-size-per-virtual-pipeline-stage", "--cuda-graph-impl",
+                              "--microbatch-group-size-per-virtual-pipeline-stage",
                               "--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute", "seq_aux_loss",
                               "--overlap-param-gather-with-optimizer-step", "--empty-unused-memory-level"},
                              {word for of_family in words.values() for of_one in of_family for word in of_one})

@@ -34,10 +34,8 @@ REAL_WORDS = ["--tokenizer-type", "NullTokenizer", "--mock-data", "--split", "94
               "--log-interval", "1", "--eval-interval", "1000", "--eval-iters", "0",
               "--distributed-backend", "nccl"]
 
-# What a flag needs in a run of two steps without checkpoints: graphs from the first step on, and no distributed
-# checkpoints, which are the default.
-BESIDE = {"--cuda-graph-impl": ["--cuda-graph-warmup-steps", "0"],
-          "--overlap-param-gather-with-optimizer-step": ["--ckpt-format", "torch"]}
+# What a flag needs beside it: distributed checkpoints are the default.
+BESIDE = {"--overlap-param-gather-with-optimizer-step": ["--ckpt-format", "torch"]}
 
 
 @dataclasses.dataclass(frozen=True)

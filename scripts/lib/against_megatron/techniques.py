@@ -1,5 +1,6 @@
 """Techniques that trainings of the field combine, beside those of `variations`: each way asks whether Megatron-LM takes
-it with the words that are drawn, and returns these with its own."""
+it with the words that are drawn, and returns these with its own. CUDA graphs of layers are not among them: what they
+hold counts as allocated in the shard, and as reserved alone in PyTorch's statistics of a replay."""
 from .variations import value
 
 
@@ -53,24 +54,12 @@ def overlapped_experts(draw, words):
     return [*words, "--overlap-moe-expert-parallel-comm", *draw.one_of([], ["--delay-wgrad-compute"])]
 
 
-def graphs(draw, words):
-    """CUDA graphs of TransformerEngine, of what a layer has."""
-    refused = {"--recompute-granularity", "--overlap-moe-expert-parallel-comm", "--moe-expert-capacity-factor",
-               "--defer-embedding-wgrad-compute", "local", "--fp16", "unfused"}
-    if refused & set(words) or not draw.chance(0.2):
-        return words
-    module = "moe_router" if "--num-experts" in words and draw.chance(0.5) else draw.one_of("attn", "attn", "mlp")
-    if module == "mlp" and "--num-experts" in words:
-        module = "attn"
-    return [*words, "--cuda-graph-impl", "transformer_engine", "--cuda-graph-modules", module]
-
-
 def released_memory(draw, words):
     return [*words, "--empty-unused-memory-level", str(draw.one_of(1, 2))] if draw.chance(0.1) else words
 
 
 WAYS = (whole_sequences, narrow_moments, gathers_with_step, deferred_head, balance,
-        overlapped_experts, graphs, released_memory)
+        overlapped_experts, released_memory)
 
 
 def combine(draw_of, words):
