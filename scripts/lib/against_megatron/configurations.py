@@ -269,15 +269,21 @@ def _training(draw, layout, family):
         words.append("--no-gradient-accumulation-fusion")
     if draw.chance(0.3):
         words += ["--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl", "native"]
-    real = []
     recompute = draw.one_of("none", "none", "selective", "full")
     if recompute != "none":
         words += ["--recompute-granularity", recompute]
-    if recompute == "full":
-        real += ["--recompute-method", "uniform", "--recompute-num-layers", "1"]
     if layout.context > 1:
         words += ["--cp-comm-type", draw.one_of("p2p", "a2a")]
-    return [str(word) for word in words], real, needs
+    return [str(word) for word in words], needs
+
+
+def _recomputed_layers(draw, family, words):
+    """Which layers full recompute runs again, and how many of them as one."""
+    if "full" not in words:
+        return []
+    several = ("uniform", 1 if family == "mtp" else 2)
+    method, layers = draw.one_of(("uniform", 1), several, ("block", 1), ("block", 2))
+    return ["--recompute-method", method, "--recompute-num-layers", str(layers)]
 
 
 def _recomputed_modules(draw, family, words):
@@ -394,7 +400,8 @@ def draw_configuration(seed, number, family):
         gpu = BLACKWELL
         words += ["--fp4-format", "e2m1", "--fp4-recipe", "nvfp4"]
     words += _variants(more, family, words)
-    training, real, needs = _training(draw, layout, family)
+    training, needs = _training(draw, layout, family)
+    real = []
     if family in EIGHT_BITS and "--use-distributed-optimizer" in training and more.chance(0.6):
         training.append("--fp8-param-gather")
         if "mxfp8" in words:
@@ -404,6 +411,7 @@ def draw_configuration(seed, number, family):
     if Draw(f"{seed}/gradients", number).chance(0.3):
         training.append("--grad-reduce-in-bf16")
     training += _recomputed_modules(Draw(f"{seed}/modules", number), family, words + training)
+    training += _recomputed_layers(Draw(f"{seed}/layers", number), family, training)
     words = _divided_inputs(Draw(f"{seed}/inputs", number), family, words + training)
     onerank = _adapters(Draw(f"{seed}/adapters", number), layout) if family in ADAPTERS else []
     if family in OF_BLOCKS:
