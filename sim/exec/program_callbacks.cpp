@@ -143,7 +143,10 @@ void follow_values(const at::RecordFunction& function,
     gpu.forget(range.address, range.bytes, before);
     if (computes) recorder->memory_written(range);
   }
-  if (running.on_host != nullptr) running.on_host->finish(function.outputs(), gpu);
+  if (running.on_host != nullptr) {
+    if (!running.on_host->has_sizes_of(function.outputs())) recorder->refuse_count(function.name());
+    running.on_host->finish(function.outputs(), gpu);
+  }
   if (running.joined != nullptr) running.joined->finish(function.outputs(), gpu);
   if (running.drawn != nullptr) running.drawn->finish(gpu);
   if (running.assumed != nullptr) {

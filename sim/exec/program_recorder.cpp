@@ -394,12 +394,13 @@ void ProgramRecorder::value_invented(const void* address, int64_t bytes) {
   const std::string reader = RunningOperators::outermost();
   const std::string missing = messages_.missing_at(address, static_cast<uint64_t>(bytes));
   if (!missing.empty()) return refuse("a " + missing);
-  if (RunningOperators::read_counts() && !settings_.accept_invented_counts) refuse_count(reader);
+  if (RunningOperators::read_counts()) refuse_count(reader);
   const std::lock_guard lock(mutex_);
   ++invented_reads_[{reader, phases_.running(), bytes}];
 }
 
 void ProgramRecorder::refuse_count(const std::string& reader) {
+  if (settings_.accept_invented_counts) return;
   const PythonLine line = python_line();
   if (line.is_printing) return;  // sizes nothing that lasts
   std::string phase;

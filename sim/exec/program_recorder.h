@@ -103,6 +103,8 @@ class ProgramRecorder {
   /// Whether the program was told to end after its last step.
   bool has_ended_program();
 
+  /// A count that nobody knows sizes what the operator `reader` reads or makes.
+  void refuse_count(const std::string& reader);
   /// The program asked absent ranks for `what`, which cannot be invented.
   void not_answered(const std::string& what);
 
@@ -149,7 +151,6 @@ class ProgramRecorder {
   void graph_has_run(uint64_t graph);
   void kernel_launched(const uint64_t* addresses, int64_t count);
   void value_invented(const void* address, int64_t bytes);
-  void refuse_count(const std::string& reader);
   void refuse(const std::string& what);
   /// What absent ranks send, as far as it is asked for, is there.
   void settle_messages();

@@ -19,6 +19,15 @@ constexpr std::string_view kSizedByValues[] = {"aten::nonzero",
                                                "aten::unique_dim",
                                                "aten::unique_consecutive"};
 
+/// Namespaces of PyTorch's operators.
+constexpr std::string_view kOwn[] = {
+    "aten::", "prim::", "prims::", "c10d::", "_c10d_functional::", "symm_mem::"};
+
+/// Flags are truth values, and bytes masks and pickles.
+bool is_count(const at::Tensor& tensor) {
+  return c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false) && tensor.itemsize() >= 4;
+}
+
 }  // namespace
 
 bool is_copy(std::string_view operator_name) { return operator_name == kCopy; }
@@ -29,8 +38,22 @@ bool reads_counts(const at::RecordFunction& copy) {
   if (!inputs[0].isTensor() || !inputs[1].isTensor()) return false;
   const at::Tensor& source = inputs[1].toTensor();
   return inputs[0].toTensor().is_cpu() && source.is_cuda() && source.numel() > 1 &&
-         c10::isIntegralType(source.scalar_type(), /*includeBool=*/false) &&
-         source.itemsize() >= 4;  // bytes are masks and pickles
+         is_count(source);
+}
+
+bool is_of_extension(const c10::OperatorName& op) {
+  return std::none_of(std::begin(kOwn), std::end(kOwn), [&](std::string_view own) {
+    return op.name.starts_with(own);
+  });
+}
+
+bool reads_number(std::string_view operator_name) {
+  return operator_name == "aten::_local_scalar_dense";
+}
+
+bool reads_count(const at::RecordFunction& read) {
+  const auto inputs = read.inputs();
+  return !inputs.empty() && inputs[0].isTensor() && is_count(inputs[0].toTensor());
 }
 
 bool reads_back(const c10::OperatorName& op) {

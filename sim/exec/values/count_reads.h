@@ -15,6 +15,13 @@ bool is_copy(std::string_view operator_name);
 /// Whether a call of such an operator copies several whole numbers.
 bool reads_counts(const at::RecordFunction& copy);
 
+/// Whether it is no operator of PyTorch's: its host code reads whole numbers to size its results.
+bool is_of_extension(const c10::OperatorName& op);
+/// Whether the operator reads the one number of a tensor.
+bool reads_number(std::string_view operator_name);
+/// Whether a call of such an operator reads a whole number.
+bool reads_count(const at::RecordFunction& read);
+
 /// Whether the operator's own host code reads back what one of its kernels has computed: the size
 /// of its result, or the result itself.
 bool reads_back(const c10::OperatorName& op);

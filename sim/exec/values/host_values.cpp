@@ -1,5 +1,6 @@
 #include "sim/exec/values/host_values.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/as_strided.h>
@@ -8,6 +9,8 @@
 #include <ATen/ops/ones_like.h>
 
 #include <algorithm>
+#include <mutex>
+#include <stdexcept>
 #include <utility>
 
 #include "sim/exec/values/written_memory.h"
@@ -17,13 +20,29 @@
 namespace sim {
 namespace {
 
+/// With a process group or a stream the operator does more than what its results tell.
+bool takes_objects(const c10::FunctionSchema& schema) {
+  return std::any_of(
+      schema.arguments().begin(), schema.arguments().end(), [](const c10::Argument& argument) {
+        return argument.type()->kind() == c10::TypeKind::ClassType;
+      });
+}
+
+/// An extension's operator (FBGEMM's on lengths and indices) has both kernels itself.
+bool is_of_two_devices(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CUDA) &&
+         op.hasKernelForDispatchKey(c10::DispatchKey::CPU) && !takes_objects(op.schema());
+}
+
 /// Operators without kernels of their own are made of others, and so are their results; but some
 /// (copy_) have their kernels past the dispatcher.
 bool can_be_followed(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
-  if (!name.starts_with("aten::") || name.find("empty") != std::string::npos) return false;
+  if (name.find("empty") != std::string::npos) return false;
   if (op.hasTag(at::Tag::nondeterministic_seeded)) return false;
   if (traits_of(op.operator_name(), c10::DeviceType::CUDA).moves_no_data) return false;
+  if (is_of_extension(op.operator_name())) return is_of_two_devices(op);
+  if (!name.starts_with("aten::")) return false;
   return (op.hasKernelForDispatchKey(c10::DispatchKey::CUDA) ||
           op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd)) &&
          op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
@@ -90,6 +109,20 @@ std::optional<int64_t> number_read(const c10::IValue& output) {
   return std::nullopt;
 }
 
+at::Tensor state_of(at::Generator& generator) {
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+/// Of a result that is not empty: the last one. Extensions make sizes from what they read, and give
+/// what has these sizes behind what has not.
+const c10::IValue* last_result(const torch::jit::Stack& results) {
+  const auto found = std::find_if(results.rbegin(), results.rend(), [](const c10::IValue& result) {
+    return result.isTensor() && result.toTensor().defined();
+  });
+  return found == results.rend() ? nullptr : &*found;
+}
+
 /// Operators in place that may write every element, so that a permutation can be inverted into
 /// empty memory (torch.nn.utils.rnn.pack_padded_sequence).
 bool may_overwrite(const std::string& name) {
@@ -125,6 +158,7 @@ HostTreatment host_treatment_of(const at::RecordFunction& function) {
   const auto op = c10::Dispatcher::singleton().findSchema(*name);
   if (!op || !can_be_followed(*op)) return treatment;
   treatment.op = *op;
+  treatment.is_of_extension = is_of_extension(op->operator_name());
   treatment.is_composed = !op->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
   treatment.written_is_read = !is_copy_or_fill(op->schema().name());
   treatment.may_overwrite = may_overwrite(op->schema().name());
@@ -221,9 +255,26 @@ std::unique_ptr<HostCall> HostCall::prepare_repeated(const at::RecordFunction& f
 }
 
 void HostCall::run() {
-  if (std::exchange(has_run_, true)) return;
+  if (has_run_) return;
+  if (std::exchange(has_begun_, true)) throw std::runtime_error("it fails on the CPU");
   const BesideTheProgram beside;
+  if (is_of_extension_) {
+    call_without_chance();
+  } else {
+    op_.callBoxed(stack_);
+  }
+  has_run_ = true;
+}
+
+/// Tags of extensions do not tell whether they draw numbers.
+void HostCall::call_without_chance() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const at::Tensor before = state_of(generator);
   op_.callBoxed(stack_);
+  if (state_of(generator).equal(before)) return;
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(before);
+  throw std::runtime_error("its result is by chance");
 }
 
 bool HostCall::overwrites() {
@@ -249,7 +300,10 @@ bool HostCall::is_decided() {
 
 const int64_t* HostCall::answer() try {
   run();
-  if (!stack_.empty()) answer_ = number_read(stack_.front());
+  const c10::IValue* const result = is_of_extension_ ? last_result(stack_)
+                                    : stack_.empty() ? nullptr
+                                                     : &stack_.front();
+  if (result != nullptr) answer_ = number_read(*result);
   if (answer_) *answer_ *= repeats_;
   return answer_ ? &*answer_ : nullptr;
 } catch (const std::exception&) {
@@ -265,6 +319,15 @@ bool HostCall::is_known_already(const std::vector<c10::IValue>& outputs,
   for (const at::Tensor& tensor : written_) look(tensor);
   for_each_device_tensor(outputs, look);
   return is_known;
+}
+
+bool HostCall::has_sizes_of(const std::vector<c10::IValue>& outputs) const {
+  if (!answer_ || outputs.size() != stack_.size()) return true;
+  return std::equal(
+      outputs.begin(), outputs.end(), stack_.begin(), [](const auto& device, const auto& host) {
+        const bool are_tensors = device.isTensor() && host.isTensor();
+        return !are_tensors || device.toTensor().sizes() == host.toTensor().sizes();
+      });
 }
 
 void HostCall::finish(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) try {
@@ -307,14 +370,16 @@ bool HostCall::add_tensor(const at::Tensor& tensor,
     is_of_the_host_ = is_of_the_host_ || tensor.dim() > 0;
     return !is_written && tensor.is_cpu() && followed_part(tensor, gpu) <= 1;
   }
+  // An extension's kernel may have written wherever it was given memory; the CPU's tells.
+  const bool is_kept = is_written || is_of_extension_;
   // What lies between the elements that are written stays: it has to be read with them.
-  const bool has_gaps = is_written && !tensor.is_non_overlapping_and_dense();
+  const bool has_gaps = is_kept && !tensor.is_non_overlapping_and_dense();
   auto copy = is_read || has_gaps ? read_known(tensor, gpu) : std::nullopt;
   if (!copy && is_read) return false;
   if (!copy) copy = like_on_host(tensor);
   host = copy->tensor;
   is_of_the_host_ = is_of_the_host_ || (is_read && copy->is_of_the_host);
-  if (is_written) {
+  if (is_kept) {
     written_.push_back(tensor);
     host_written_.push_back(*std::move(copy));
   }

@@ -38,6 +38,7 @@ struct HostTreatment {
   bool may_decide = false;
   /// Its result has a row for each element that is not zero.
   bool counts_elements = false;
+  bool is_of_extension = false;  ///< see count_reads.h
   /// It is composed of other operators, which may have made its results known.
   bool is_composed = false;
 };
@@ -54,9 +55,12 @@ class HostCall {
                                            const VirtualGpu& gpu);
 
   /// For an operator that reads back (count_reads.h): the number that it will read, which is the
-  /// number of rows of its result, or the result itself; null if there is none. Runs the operator
-  /// on the CPU. The pointer is valid as long as this object.
+  /// number of rows of its result (an extension's: of its last), or the result itself; null if
+  /// there is none. Runs the operator on the CPU. The pointer is valid as long as this object.
   const int64_t* answer();
+  /// Whether the results on the device have the sizes that those on the CPU have; true if nothing
+  /// was answered. Call it before finish().
+  bool has_sizes_of(const std::vector<c10::IValue>& outputs) const;
 
   /// Runs the operator on the CPU and makes the values of the written inputs and of `outputs`
   /// known. Does nothing if the operator fails on the CPU.
@@ -70,7 +74,9 @@ class HostCall {
                                                     const HostTreatment& treatment,
                                                     const VirtualGpu& gpu);
   explicit HostCall(const HostTreatment& treatment)
-      : op_(*treatment.op), is_composed_(treatment.is_composed) {}
+      : op_(*treatment.op),
+        is_of_extension_(treatment.is_of_extension),
+        is_composed_(treatment.is_composed) {}
 
   bool add_input(const c10::IValue& input, bool is_written, bool is_read, const VirtualGpu& gpu);
   bool add_tensor(const at::Tensor& tensor,
@@ -79,14 +85,18 @@ class HostCall {
                   const VirtualGpu& gpu,
                   at::Tensor& host);
   bool is_known_already(const std::vector<c10::IValue>& outputs, const VirtualGpu& gpu) const;
+  /// Throws if the CPU cannot.
   void run();
+  void call_without_chance();
   /// Runs it twice, on different memory. Whether the result is the same.
   bool overwrites();
   /// Runs it for an unknown operand without and with every bit. Whether the result is the same.
   bool is_decided();
 
   c10::OperatorHandle op_;
+  bool is_of_extension_;
   bool is_composed_;
+  bool has_begun_ = false;
   bool has_run_ = false;
   bool must_overwrite_ = false;    // what it writes is not known before
   bool is_of_the_host_ = false;    // some input came from the host

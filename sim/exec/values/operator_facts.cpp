@@ -18,13 +18,16 @@ bool may_read_messages(std::string_view name) {
 OperatorFacts new_facts(const at::RecordFunction& function) {
   const std::string_view name = function.name();
   const auto op = function.operator_name();
+  const HostTreatment on_host = host_treatment_of(function);
   return {.is_operator = op.has_value(),
           .traits = op ? std::optional(traits_of(*op, c10::DeviceType::CUDA)) : std::nullopt,
           .writes = writes_of(function),
-          .on_host = host_treatment_of(function),
+          .on_host = on_host,
           .assumption = assumption_rule_of(function),
-          .reads_back = op && reads_back(*op),
+          .reads_back = op && (reads_back(*op) || (on_host.op && on_host.is_of_extension)),
           .is_copy = is_copy(name),
+          .is_of_extension = op && is_of_extension(*op),
+          .reads_number = reads_number(name),
           .is_sized_by_values = is_sized_by_values(name),
           .joins_tensors = name == "aten::cat",
           .draws_integers = draws_integers(name),

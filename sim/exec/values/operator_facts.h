@@ -23,6 +23,8 @@ struct OperatorFacts {
   const AssumptionRule* assumption = nullptr;
   bool reads_back = false;          ///< see count_reads.h
   bool is_copy = false;             ///< see count_reads.h
+  bool is_of_extension = false;     ///< see count_reads.h
+  bool reads_number = false;        ///< see count_reads.h
   bool is_sized_by_values = false;  ///< see count_reads.h
   bool joins_tensors = false;       ///< see joined_tensors.h
   bool draws_integers = false;      ///< see drawn_integers.h

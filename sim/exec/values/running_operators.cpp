@@ -12,6 +12,7 @@ namespace {
 struct RunningOperator {
   const char* name;
   bool is_sized_by_values;
+  bool is_of_extension;
 };
 
 /// Of one thread.
@@ -33,11 +34,20 @@ MemoryRange given_to(const at::RecordFunction& gather) {
   return given;
 }
 
+/// Whether host code of an extension's operator runs.
+bool sizes_results() {
+  return std::any_of(on_this_thread.operators.begin(),
+                     on_this_thread.operators.end(),
+                     [](const RunningOperator& op) { return op.is_of_extension; });
+}
+
 }  // namespace
 
 void RunningOperators::began(const at::RecordFunction& function, const OperatorFacts& facts) {
-  on_this_thread.operators.push_back({function.name(), facts.is_sized_by_values});
-  on_this_thread.copies_counts = facts.is_copy && reads_counts(function);
+  on_this_thread.copies_counts = (facts.is_copy && reads_counts(function)) ||
+                                 (facts.reads_number && sizes_results() && reads_count(function));
+  on_this_thread.operators.push_back(
+      {function.name(), facts.is_sized_by_values, facts.is_of_extension});
   if (on_this_thread.copies_counts || facts.is_sized_by_values) {
     on_this_thread.counted_tensor = counted_tensor_text(function);
   }

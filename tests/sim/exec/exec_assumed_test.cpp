@@ -205,6 +205,32 @@ TEST_F(ExecAssumed, IntegersThatTheDeviceDrawsAreTheOnesThatAGpuDraws) {
   EXPECT_TRUE(profile(0).program->invented_reads.empty());
 }
 
+TEST_F(ExecAssumed, WhatExtensionsComputeOfKnownValuesIsKnown) {
+  const ProgramResult result = run_program("extension.py", {}, {"sums", "rows", "increments"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("sums [2, 2, 5] [2, 0, 3]\n"));
+  EXPECT_THAT(result.output, HasSubstr("rows [3, 0, 2] [0, 0, 2, 2, 2] [2, 0, 3]\n"));
+  EXPECT_THAT(result.output, HasSubstr("increments [3, 1, 4]\n"));
+  EXPECT_TRUE(profile(0).program->invented_reads.empty());
+}
+
+TEST_F(ExecAssumed, SizesThatOnlyKernelsOfAnExtensionWouldKnowAreRefused) {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* reader;
+  } kCases[] = {{{"rows", "unknown"}, "(extension::rows of a Long tensor"},
+                {{"draws"}, "(aten::to of a Long tensor [3], extension.py:"},
+                {{"two_sizes"}, "(extension::two_sizes of "}};
+  for (const auto& [arguments, reader] : kCases) {
+    const ProgramResult result = run_program("extension.py", {}, arguments);
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_THAT(result.error, HasSubstr("counts that only kernels would know"));
+    EXPECT_THAT(result.error, HasSubstr(reader));
+    EXPECT_THAT(result.output, testing::Not(HasSubstr(arguments.front() + " [")))
+        << "it ends there";
+  }
+}
+
 /// Of a kernel that is no operator's and is given memory: what nobody knows after it, and what is
 /// known as before.
 struct OwnKernel {
