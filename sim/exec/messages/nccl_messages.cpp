@@ -18,6 +18,9 @@ bool has_whole_numbers(const onerank_nccl_call& call) {
   return std::find(std::begin(kWhole), std::end(kWhole), call.dtype) != std::end(kWhole);
 }
 
+/// Activations too are sent.
+bool is_message(std::string_view kind) { return kind == "send" || kind == "recv"; }
+
 bool is_small(uint64_t bytes) { return bytes > 0 && bytes <= kLargestControlBytes; }
 
 /// Of a collective in which all others are taken to hold what this rank holds.
@@ -123,10 +126,11 @@ void NcclMessages::called(const onerank_nccl_call& call, const VirtualGpu& gpu) 
   const std::string_view kind = call.kind;
   const bool gathers = kind == "all_gather";
   const bool is_answered_alone = is_reduction(kind) || kind == "all_to_all";
-  if (!has_whole_numbers(call) && !is_answered_alone) return;
-  if (!gathers && !is_small(call.bytes)) return;
+  const bool may_be_followed = has_whole_numbers(call) || is_answered_alone || is_message(kind);
+  if (!may_be_followed || (!gathers && !is_small(call.bytes))) return;
   const auto group = calling_group(call);
   if (!group || group->collective == "barrier") return;
+  if (!has_whole_numbers(call) && is_message(kind) && !gathers_at_root(*group)) return;
   if (is_answered_alone) {
     if (gpu.peek(call.buffers[0], call.bytes, nullptr) != 0) note_copies(call.kind, call, *group);
     return;

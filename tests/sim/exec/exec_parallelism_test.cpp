@@ -159,6 +159,7 @@ TEST_F(ExecMessages, AutoGathersFromRankZeroTheLastAndADrawnOne) {
   EXPECT_THAT(result.output, HasSubstr("0 gloo objects [1, 1, 21, 31]\n"));
   EXPECT_THAT(result.output, HasSubstr("0 nccl rooted [1, 1, 21, 31]\n"));
   EXPECT_THAT(result.output, HasSubstr("0 gloo rooted [1, 1, 21, 31]\n"));
+  EXPECT_THAT(result.output, HasSubstr("0 lengths [1.0, 1.0, 21.0, 31.0]\n"));
   EXPECT_THAT(result.output, HasSubstr("3 nccl objects [1, 31, 21, 31]\n"));
 }
 

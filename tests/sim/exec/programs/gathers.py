@@ -25,6 +25,11 @@ for name, group in (("nccl", None), ("gloo", side)):
     if rank == 0:
         print(rank, name, "rooted", [len(text) for text in objects], flush=True)
 
+lengths = [torch.zeros((), device="cuda") for _ in range(ranks)] if rank == 0 else None
+dist.gather(torch.tensor(float(len(own)), device="cuda"), lengths, dst=0)
+if rank == 0:
+    print(rank, "lengths", [length.item() for length in lengths], flush=True)
+
 # Nobody asks the others for their part of a sum.
 total = torch.tensor([rank + 1], device="cuda")
 dist.all_reduce(total)
