@@ -24,10 +24,13 @@ def local(tensor):
 
 
 def parts_of(tensor):
-    """The tensors that hold what a tensor does not hold itself."""
+    """The tensors that hold what a tensor does not hold itself; None if it does."""
+    if hasattr(tensor, "_local_shards"):  # torch.distributed's ShardedTensor
+        return [shard.tensor for shard in tensor._local_shards]
     if hasattr(tensor, "__tensor_flatten__"):  # torchao's Float8 weights
         return [getattr(tensor, part) for part in tensor.__tensor_flatten__()[0]]
-    return [getattr(tensor, part)() for part in PARTS_OF_SPARSE.get(tensor.layout, ())]
+    parts = PARTS_OF_SPARSE.get(tensor.layout)
+    return parts and [getattr(tensor, part)() for part in parts]
 
 
 def storage_of(tensor):
@@ -42,7 +45,12 @@ def storage_of(tensor):
 
 def bytes_on_host(tensor):
     held = local(tensor)
-    return held.nbytes if isinstance(held, torch.Tensor) and held.device.type == "cpu" else 0
+    if not isinstance(held, torch.Tensor):
+        return 0
+    parts = parts_of(held)
+    if parts is not None:
+        return sum(map(bytes_on_host, parts))
+    return held.nbytes if held.device.type == "cpu" else 0
 
 
 def tell(recorder, tensor, category, name):
@@ -50,7 +58,8 @@ def tell(recorder, tensor, category, name):
     tensor = local(tensor)
     if not isinstance(tensor, torch.Tensor):
         return
-    if parts := parts_of(tensor):
+    parts = parts_of(tensor)
+    if parts is not None:
         for part in parts:
             tell(recorder, part, category, name)
         return

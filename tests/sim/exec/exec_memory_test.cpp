@@ -215,6 +215,14 @@ TEST_F(ExecMemory, HasThePartsOfASparseGradient) {
   EXPECT_EQ(bytes_of(snapshot("peak.jsonl"), MemoryCategory::kGradient), 4096 * (128 * 4 + 8));
 }
 
+// A parameter that no module has is a copy of the weights for the optimizer.
+TEST_F(ExecMemory, HasTheShardsOfAShardedTensor) {
+  const ProgramResult result =
+      run_program("without_storage.py", {"--peak-snapshot", path("peak.jsonl")}, {"sharded"});
+  ASSERT_EQ(result.exit_code, 0) << result.output << result.error;
+  EXPECT_EQ(bytes_of(snapshot("peak.jsonl"), MemoryCategory::kMasterWeight), 100'000 * 128 * 4);
+}
+
 TEST_F(ExecMemory, HasParametersThatTorchFuncWraps) {
   const ProgramResult result =
       run_program("without_storage.py", {"--peak-snapshot", path("peak.jsonl")}, {"func"});

@@ -1,5 +1,5 @@
-"""Tensors that have no storage themselves: the sparse gradient of an embedding, and with `func` parameters that
-torch.func wraps twice while the module runs."""
+"""Tensors that have no storage themselves: the sparse gradient of an embedding, with `func` parameters that
+torch.func wraps twice while the module runs, with `sharded` a table of which this rank has a shard."""
 
 import sys
 
@@ -35,4 +35,19 @@ def func():
         optimizer.step()
 
 
-func() if "func" in sys.argv else sparse()
+def sharded():
+    """As TorchRec does, whose tables are updated by their own kernels in backward."""
+    from torch.distributed._shard.sharded_tensor import Shard, init_from_local_shards
+
+    torch.distributed.init_process_group("nccl")
+    model = torch.nn.Linear(WIDTH, WIDTH, bias=False).cuda()
+    rows = torch.randn(WORDS, WIDTH, device="cuda")
+    table = init_from_local_shards([Shard.from_tensor_and_offsets(rows, [0, 0], rank=0)], WORDS, WIDTH)
+    optimizer = torch.optim.SGD(model.parameters())
+    optimizer.param_groups.append({**optimizer.param_groups[0], "params": [table]})
+    for _ in range(3):
+        model(rows[:TOKENS]).sum().backward()
+        optimizer.step()
+
+
+globals()[sys.argv[1] if len(sys.argv) > 1 else "sparse"]()
