@@ -268,18 +268,24 @@ class Book {
     const LayerFormula input = {2 / (divided ? tensor_ : 1),
                                 of_ranks("2 s b h", divided ? kDivided : kWhole)};
     const int64_t number = plan_.training.recompute_num_layers;
+    const int64_t layers = layers_of_chunk();
     if (plan_.training.recompute_method == RecomputeMethod::kBlock) return in_block(input, number);
     if (number == 1) return input;
-    return {input.of_sbh / real(number), fmt::format("{} / {}", input.text, number)};
+    const int64_t checkpoints = (layers + number - 1) / number;
+    return {input.of_sbh * real(checkpoints) / real(layers),
+            fmt::format("{} x {} / {}", checkpoints, input.text, layers)};
+  }
+
+  int64_t layers_of_chunk() const {
+    return std::max<int64_t>(1, plan_.layers_of_chunks(rank_.coordinate.pipeline).back());
   }
 
   /// The mean of the layers of a chunk, of which the first ones keep their input alone.
   LayerFormula in_block(const LayerFormula& input, int64_t number) const {
-    const int64_t layers = plan_.layers_of_chunks(rank_.coordinate.pipeline).back();
+    const int64_t layers = layers_of_chunk();
     const int64_t again = std::min(number, layers);
     const LayerFormula kept = kept_formula();
-    return {(real(again) * input.of_sbh + real(layers - again) * kept.of_sbh) /
-                real(std::max<int64_t>(1, layers)),
+    return {(real(again) * input.of_sbh + real(layers - again) * kept.of_sbh) / real(layers),
             fmt::format(
                 "({} x {} + {} x {}) / {}", again, input.text, layers - again, kept.text, layers)};
   }
@@ -326,7 +332,10 @@ double score_count(const Plan& plan) {
 }
 
 bool keeps_scores(const Plan& plan) {
-  const Recomputed again = recomputed(plan, {});
+  // The first layers of a chunk may be recomputed, and the last ones kept.
+  const std::vector<int64_t> chunks = plan.layers_of_virtual_stages();
+  const Recomputed again =
+      recomputed(plan, {.of_chunk = *std::max_element(chunks.begin(), chunks.end()) - 1});
   const bool keeps_attention =
       again == Recomputed::kNothing ||
       (again == Recomputed::kModules && !recomputes(plan, RecomputeModule::kCoreAttention));

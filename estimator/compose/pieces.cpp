@@ -222,7 +222,8 @@ std::string obstacle_of_layout(const Plan& plan) {
   layers.insert(layers.end(), kPieceLayers.begin(), kPieceLayers.end());
   const bool are_alike = std::all_of(
       layers.begin(), layers.end(), [&](int64_t of_piece) { return of_piece % period == 0; });
-  return are_alike ? "" : "pieces of the pipeline whose layers attend in other ways than others'";
+  return are_alike ? ""
+                   : "pieces of the pipeline without equally many layers of each kind of attention";
 }
 
 std::vector<PieceRun> piece_runs(const Plan& plan) {

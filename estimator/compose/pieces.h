@@ -57,7 +57,8 @@ bool data_ranks_change_pieces(const Plan& plan);
 std::string family_of(const Plan& plan);
 
 /// What keeps plans like this one from being composed, in words; "" if nothing does: layers with
-/// and without experts that are mixed, a schedule other than 1F1B, an offloaded optimizer.
+/// and without experts that are mixed, full recompute of some layers or of several as one, a
+/// schedule other than 1F1B, an offloaded optimizer.
 std::string obstacle_to_composition(const Plan& plan);
 
 /// What keeps this layout from being composed, though others of its plan can be: pieces of its

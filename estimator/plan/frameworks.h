@@ -432,10 +432,10 @@ struct LayerNumber {
   }
 };
 
-/// What is recomputed of a layer. Layers of multi-token prediction are left out by Megatron-LM's
-/// block recompute. TorchTitan's selective_ac_option N means full recompute of every Nth layer of a
-/// rank, and 0 of all layers
-/// (_apply_layer_sac in torchtitan/distributed/activation_checkpoint.py of v0.2.2).
+/// What is recomputed of a layer. Megatron-LM's block recompute leaves out layers of multi-token
+/// prediction. TorchTitan's selective_ac_option N means full recompute of every Nth layer of a
+/// rank, and 0 of all layers (_apply_layer_sac in torchtitan/distributed/activation_checkpoint.py
+/// of v0.2.2).
 Recomputed recomputed(const Plan& plan, const LayerNumber& layer);
 
 /// How many layers are recomputed as one, from the input of the first.

@@ -38,12 +38,14 @@ std::optional<UserBuffer> user_buffer_of(const CollectiveRecord& record) {
   }
 }
 
-/// Only it gathers a whole input in the forward, and scatters its input's gradient.
-bool is_of_qkv(const CollectiveRecord& record) {
+/// Only the product of queries, keys and values gathers a whole input in the forward. The scatter
+/// of its input's gradient goes on beside the gradient of its weight (ub_bulk_wgrad), if there is
+/// one.
+bool is_taken_out(const CollectiveRecord& record, bool is_frozen) {
   if (part_of_layer(record.module) != "attention") return false;
   return record.direction == Direction::kForward
              ? record.call.kind == CollectiveKind::kAllGather
-             : record.call.kind == CollectiveKind::kReduceScatter;
+             : is_frozen && record.call.kind == CollectiveKind::kReduceScatter;
 }
 
 std::vector<int64_t> adapter_widths(const Plan& plan) {
@@ -84,7 +86,8 @@ double UserBuffers::seconds_added(const CollectiveRecord& call,
                                   double seconds,
                                   int64_t gpu_multiprocessors) const {
   const std::optional<UserBuffer> buffer = user_buffer_of(call);
-  if (!buffer || (is_of_qkv(call) && !overlaps_qkv_)) return seconds;
+  const bool is_frozen = !adapter_widths_.empty();
+  if (!buffer || (!overlaps_qkv_ && is_taken_out(call, is_frozen))) return seconds;
   const auto found = products_.find({call.direction, buffer->module_kind});
   const double product = found == products_.end() ? 0 : found->second.seconds / found->second.calls;
   return seconds_beside(*buffer, seconds, product, gpu_multiprocessors);

@@ -33,7 +33,7 @@ class UserBuffers {
   /// loses because it leaves some of the `gpu_multiprocessors` free. All of `seconds` if the call
   /// runs alone, because it is not of the tensor ranks, is outside a layer's attention and MLP, or
   /// is of the product that makes queries, keys and values in a plan that takes it out
-  /// (tp_comm_overlap_disable_qkv).
+  /// (tp_comm_overlap_disable_qkv): in the backward only where its weight is frozen.
   double seconds_added(const CollectiveRecord& call,
                        double seconds,
                        int64_t gpu_multiprocessors) const;

@@ -173,12 +173,12 @@ bool SelfAttention::recomputes_copies() const {
   return context_.transformer_engine() && recomputes_views();
 }
 
-/// Megatron-LM's, instead of TransformerEngine's.
+/// Whether Megatron-LM's own layers run, not TransformerEngine's.
 bool SelfAttention::has_own_layers() const {
   return context_.framework().transformer_engine && !context_.transformer_engine();
 }
 
-/// Those layers multiply with the value where the packed product has it, and autograd
+/// Megatron-LM's own layers multiply with the value where the packed product has it, and autograd
 /// keeps all of that; where heads share groups, they repeat it first (DotProductAttention.forward
 /// in megatron/core/transformer/dot_product_attention.py).
 bool SelfAttention::keeps_packed_value() const {

@@ -96,6 +96,13 @@ at::Tensor Embedding::sequence_first(const at::Tensor& found) const {
   return context_.batch_first_tokens() ? found.transpose(0, 1).contiguous() : found;
 }
 
+/// Over the tensor ranks. Without positions, each may get its part of the sequence at once.
+at::Tensor Embedding::summed(const at::Tensor& words, bool scatters) const {
+  const auto& group = context_.groups.tensor;
+  if (scatters) return reduce_scatter_to_sequence(sequence_first(words), group);
+  return group ? reduce_from_ranks(words, group) : words;
+}
+
 at::Tensor Embedding::forward(const at::Tensor& tokens) const {
   ModuleScope scope(context_.observer, "embedding");
   const auto& group = context_.groups.tensor;
@@ -109,11 +116,7 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) const {
                                batch_first ? tokens.t() : tokens,
                                [this](const at::Tensor& in) { return look_up(in); });
   const bool scatters = sequence_parallel && positions_ == nullptr;
-  if (scatters) {
-    words = reduce_scatter_to_sequence(sequence_first(words), group);
-  } else if (group) {
-    words = reduce_from_ranks(words, group);
-  }
+  words = summed(words, scatters);
   at::Tensor places = positions_ == nullptr ? at::Tensor() : look_up_places(tokens);
   at::Tensor hidden = places.defined() ? words + places : words;
   if (!scatters) hidden = sequence_first(hidden);

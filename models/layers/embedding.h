@@ -22,6 +22,7 @@ class Embedding {
   at::Tensor look_up(const at::Tensor& tokens) const;
   at::Tensor look_up_places(const at::Tensor& tokens) const;
   at::Tensor sequence_first(const at::Tensor& found) const;
+  at::Tensor summed(const at::Tensor& words, bool scatters) const;
 
   ShardContext& context_;
   Parameter* words_;

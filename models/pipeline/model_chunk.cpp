@@ -303,9 +303,9 @@ at::Tensor ModelChunk::through_joined(std::size_t first,
                                       std::size_t end,
                                       const at::Tensor& input) const {
   const auto segment = [this, first, end](const torch::autograd::variable_list& inputs) {
+    const bool is_again = c10::GradMode::is_enabled();  // the first run keeps no graph
     at::Tensor hidden = inputs[0];
     for (std::size_t i = first; i < end; ++i) {
-      const bool is_again = c10::GradMode::is_enabled();
       if (!is_again) enter_unit(layer_units_[i]);
       const ModuleScope scope(context_.observer, layers_[i].name());
       hidden = layers_[i].compute(hidden);

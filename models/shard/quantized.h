@@ -94,8 +94,8 @@ class QuantizedProducts {
   /// pytorch/tensor/storage/float8_blockwise_tensor_storage.py): a layer that is computed again.
   bool makes_columns_late() const { return traits_.fp32_scales; }
   void make_columns_of_squares(Quantized& held) const;
-  /// Elements in one of a matrix' bytes.
   bool in_four_bits() const { return traits_.bits == 4; }
+  /// Elements in one of a matrix' bytes.
   int64_t elements_of_byte() const { return in_four_bits() ? 2 : 1; }
 
   /// If the ranks of `group` (may be null) have parts of the tensor, they agree on its one scale.

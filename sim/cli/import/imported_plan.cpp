@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "estimator/base/contains.h"
 #include "estimator/base/fields.h"
 #include "estimator/base/glob.h"
 #include "estimator/resolve/plan_tree.h"
@@ -26,7 +25,6 @@ std::string without_digit_separators(std::string text) {
   return text;
 }
 
-using estimator::contains;
 using estimator::Json;
 using estimator::Problem;
 using estimator::UserError;

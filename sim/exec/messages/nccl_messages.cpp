@@ -18,7 +18,8 @@ bool has_whole_numbers(const onerank_nccl_call& call) {
   return std::find(std::begin(kWhole), std::end(kWhole), call.dtype) != std::end(kWhole);
 }
 
-/// Activations too are sent.
+/// Of such calls only those of a gather are followed if they carry no whole numbers: all others may
+/// carry activations.
 bool is_message(std::string_view kind) { return kind == "send" || kind == "recv"; }
 
 bool is_small(uint64_t bytes) { return bytes > 0 && bytes <= kLargestControlBytes; }

@@ -20,8 +20,18 @@ constexpr std::string_view kSizedByValues[] = {"aten::nonzero",
                                                "aten::unique_consecutive"};
 
 /// Namespaces of PyTorch's operators.
-constexpr std::string_view kOwn[] = {
-    "aten::", "prim::", "prims::", "c10d::", "_c10d_functional::", "symm_mem::"};
+constexpr std::string_view kOwn[] = {"aten::",
+                                     "prim::",
+                                     "prims::",
+                                     "c10d::",
+                                     "c10d_functional::",
+                                     "_c10d_functional::",
+                                     "_c10d_functional_autograd::",
+                                     "symm_mem::",
+                                     "fsdp::",
+                                     "inductor::",
+                                     "profiler::",
+                                     "quantized::"};
 
 /// Flags are truth values, and bytes masks and pickles.
 bool is_count(const at::Tensor& tensor) {

@@ -322,7 +322,8 @@ bool HostCall::is_known_already(const std::vector<c10::IValue>& outputs,
 }
 
 bool HostCall::has_sizes_of(const std::vector<c10::IValue>& outputs) const {
-  if (!answer_ || outputs.size() != stack_.size()) return true;
+  const bool is_another_result = repeats_ > 1;  // see prepare_repeated()
+  if (!answer_ || is_another_result || outputs.size() != stack_.size()) return true;
   return std::equal(
       outputs.begin(), outputs.end(), stack_.begin(), [](const auto& device, const auto& host) {
         const bool are_tensors = device.isTensor() && host.isTensor();

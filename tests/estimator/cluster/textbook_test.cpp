@@ -109,6 +109,26 @@ TEST(Textbook, ActivationsAreThoseOfKorthikantiEtAl) {
   EXPECT_EQ(term_of(plan, "activations held at once", of_stage_5).bytes, kSbh * 114 / 8 * 12 * 3);
 }
 
+// Of the 12 layers of a stage: 12 x 2, 3 x 2 and 9 x 34 (114 with scores), and an input for five,
+// five and two layers.
+TEST(Textbook, RecomputedLayersKeepTheirInputAlone) {
+  const auto forward = [](const char* attention, const Json& method) {
+    Json training = {{"sequence_length", 2048},
+                     {"global_batch_size", 128},
+                     {"attention", attention},
+                     {"recompute", "full"}};
+    training.update(method);
+    const Json parallelism = {{"tensor", 8}, {"pipeline", 8}, {"sequence_parallel", true}};
+    return term_of(textbook_plan("gpt3-175b", 16, parallelism, training),
+                   "activations of one forward");
+  };
+  const Json block = {{"recompute_method", "block"}, {"recompute_num_layers", 3}};
+  EXPECT_EQ(forward("flash", Json::object()).bytes, kSbh * 2 / 8 * 12);
+  EXPECT_EQ(forward("flash", block).bytes, kSbh / 8 * (3 * 2 + 9 * 34));
+  EXPECT_EQ(forward("unfused", block).bytes, kSbh / 8 * (3 * 2 + 9 * 114));
+  EXPECT_EQ(forward("flash", {{"recompute_num_layers", 5}}).bytes, kSbh / 8 * 3 * 2);
+}
+
 TEST(Textbook, TensorRanksShareOnlyAPartWithoutSequenceParallelism) {
   EXPECT_EQ(term_of(gpt3_on_128(), "activations of one forward").bytes, kSbh * (10 + 24 / 8) * 12);
 }

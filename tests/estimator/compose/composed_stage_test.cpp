@@ -3,28 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "estimator/base/fields.h"
 #include "estimator/compose/composer.h"
 #include "estimator/resolve/resolve_plan.h"
+#include "tests/estimator/compose/piece_plans.h"
 
 namespace estimator {
 namespace {
-
-/// A plan with two data ranks that share the optimizer, unless `changes` says otherwise.
-Plan piece_base(const Json& changes = Json::object()) {
-  Json tree = Json::parse(R"({
-    "model": {"num_layers": 24, "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 1000,
-              "max_position_embeddings": 128},
-    "cluster": {"gpu": "h100-sxm", "nodes": 1, "gpus_per_node": 8},
-    "parallelism": {"pipeline": 4, "zero_stage": 1},
-    "training": {"micro_batch_size": 1, "global_batch_size": 64, "sequence_length": 128}})");
-  tree.merge_patch(changes);
-  return resolve_plan(tree, {});
-}
 
 /// A stage that holds 100 + 10 L bytes, 3 + 2 L for each micro-batch in flight, and of its state 12
 /// L for the optimizer; the allocator loses a twentieth of what is in flight.
@@ -535,38 +523,6 @@ TEST(Composer, GivesAPlanTheSameFiguresAfterOthersOfItsFamily) {
     steps.insert(alone.time(plans[i]).iteration_seconds);
   }
   EXPECT_EQ(steps.size(), plans.size());
-}
-
-TEST(Composition, IsRefusedWhereSchedulesAreOthers) {
-  EXPECT_EQ(obstacle_to_composition(piece_base()), "");
-  EXPECT_NE(
-      obstacle_to_composition(piece_base({{"parallelism", {{"pipeline_schedule", "gpipe"}}}})), "");
-}
-
-/// Each second layer attends to 32 tokens.
-Plan windowed(int64_t stages, std::vector<int64_t> layers, Json freq = {2}) {
-  const int64_t all = std::accumulate(layers.begin(), layers.end(), int64_t{0});
-  return piece_base(
-      {{"model",
-        {{"num_layers", all}, {"sliding_window", 32}, {"window_attn_skip_freq", std::move(freq)}}},
-       {"parallelism", {{"pipeline", stages}, {"layers_per_stage", layers}}}});
-}
-
-TEST(Composition, WantsPiecesThatHoldAllKindsOfLayersEqually) {
-  EXPECT_EQ(obstacle_of_layout(windowed(2, {4, 4})), "");
-  EXPECT_EQ(obstacle_of_layout(windowed(2, {2, 4}, {0, 1, 0, 1, 0, 1})), "");
-  EXPECT_NE(obstacle_of_layout(windowed(2, {3, 5})), "");
-  EXPECT_NE(obstacle_of_layout(windowed(2, {4, 4}, {4})), "") << "the small piece has two layers";
-}
-
-TEST(Composition, RepeatsThePatternOfLayersInItsPieces) {
-  const Plan plan = windowed(2, {2, 4}, {1, 0, 1, 0, 1, 0});
-  for (const PieceRun& run : piece_runs(plan)) {
-    const ModelConfig& model = run.plan.model;
-    for (int64_t layer = 0; layer < model.num_layers; ++layer) {
-      EXPECT_EQ(model.has_window_in(layer), layer % 2 == 0) << layer;
-    }
-  }
 }
 
 }  // namespace

@@ -148,6 +148,7 @@ struct MlpCall {
   std::string module = "layers.*.mlp";
   bool overlap = true;
   bool overlaps_qkv = true;
+  int64_t lora_rank = 0;
   double product_flops = 2.0 * 8192 * 8192 * 8192;
   int64_t bytes = 64 * kMiB;
 };
@@ -165,17 +166,25 @@ OperatorRecord product_of(const MlpCall& what) {
 
 /// Seconds that the call of `what` adds to its part of the step, and those that it takes alone.
 std::pair<double, double> added_and_alone(const MlpCall& what) {
-  const Plan plan = small_plan({{"parallelism",
-                                 {{"tensor", 8},
-                                  {"sequence_parallel", true},
-                                  {"tp_comm_overlap", what.overlap},
-                                  {"tp_comm_overlap_disable_qkv", !what.overlaps_qkv}}},
-                                {"training", {{"global_batch_size", 1}}}});
+  const Plan plan = small_plan(
+      {{"parallelism",
+        {{"tensor", 8},
+         {"sequence_parallel", true},
+         {"tp_comm_overlap", what.overlap},
+         {"tp_comm_overlap_disable_qkv", !what.overlaps_qkv}}},
+       {"training",
+        {{"global_batch_size", 1}, {"framework", "megatron-lm"}, {"lora_rank", what.lora_rank}}}});
   const CollectiveCall call = call_of(what.kind, GroupKind::kTensor, 8, what.bytes);
   CollectiveRecord record = collectives(what.direction, call, 1);
   record.module = what.module;
   RankProfile profile = profile_of(plan, 0, 0, 0);
   profile.operators = {product_of(what)};
+  if (what.lora_rank > 0) {
+    OperatorRecord of_adapter = product_of(what);
+    of_adapter.shapes = {{8192, 8192}, {8192, what.lora_rank}};
+    of_adapter.flops = 1;
+    profile.operators.push_back(of_adapter);
+  }
   profile.collectives = {record};
   const StageTime time = time_of(plan, profile);
   const PartTime part = what.direction == Direction::kBackward ? time.backward() : time.forward();
@@ -209,21 +218,27 @@ TEST(StageTime, HidesNoCallWithoutUserBuffersOrOutsideOfLayers) {
   EXPECT_DOUBLE_EQ(share_added({.kind = CollectiveKind::kAllReduce}), 1);
 }
 
-// Queries, keys and values are made of a gathered input, whose gradient is scattered.
+// Queries, keys and values are made of a gathered input, whose gradient is scattered beside the
+// gradient of the weight, which a frozen one has not.
 TEST(StageTime, HidesNoCallOfAProductThatIsTakenOut) {
-  const auto share = [](Direction direction, CollectiveKind kind, bool overlaps_qkv) {
-    return share_added(
-        {.direction = direction, .kind = kind, .module = kAttention, .overlaps_qkv = overlaps_qkv});
-  };
   constexpr auto kGather = CollectiveKind::kAllGather, kScatter = CollectiveKind::kReduceScatter;
-  const auto expect = [&](Direction direction, CollectiveKind kind, bool is_of_qkv) {
-    EXPECT_LT(share(direction, kind, true), 0.95);
-    EXPECT_NEAR(share(direction, kind, false), is_of_qkv ? 1 : share(direction, kind, true), 1e-9);
+  const auto expect = [&](Direction direction, CollectiveKind kind, int64_t rank, bool is_out) {
+    MlpCall call{.direction = direction, .kind = kind, .module = kAttention, .lora_rank = rank};
+    const double hidden = share_added(call);
+    EXPECT_LT(hidden, 0.95);
+    call.overlaps_qkv = false;
+    EXPECT_NEAR(share_added(call), is_out ? 1 : hidden, 1e-9);
   };
-  expect(Direction::kForward, kGather, true);
-  expect(Direction::kForward, kScatter, false);
-  expect(Direction::kBackward, kGather, false);
-  expect(Direction::kBackward, kScatter, true);
+  for (const int64_t rank : {0, 16}) {
+    expect(Direction::kForward, kGather, rank, true);
+    expect(Direction::kForward, kScatter, rank, false);
+    expect(Direction::kBackward, kGather, rank, false);
+    expect(Direction::kBackward, kScatter, rank, rank > 0);
+  }
+}
+
+TEST(StageTime, HidesNoCallBesideProductsOfAdapters) {
+  EXPECT_DOUBLE_EQ(share_added({.lora_rank = 16}), share_added({}));
 }
 
 TEST(StageTime, ExposesWhatIsLongerThanTheProductBesideIt) {

@@ -448,6 +448,20 @@ MODEL_ARGS:
             "inference");
 }
 
+TEST_F(MegatronImport, ReadsHowManyLayersFullRecomputeMeans) {
+  const auto said = [](const std::string& granularity, const std::string& key) {
+    return said_key(imported(std::string("pretrain_gpt.py ") + kShape +
+                             "--recompute-method block --recompute-num-layers 4 "
+                             "--recompute-granularity " +
+                             granularity + "\n"),
+                    "training.recompute_" + key);
+  };
+  EXPECT_EQ(said("full", "method"), "block");
+  EXPECT_EQ(said("full", "num_layers"), 4);
+  EXPECT_EQ(said("selective", "method"), nullptr);
+  EXPECT_EQ(said("selective", "num_layers"), nullptr);
+}
+
 // A functional test has a list as one text; --moe-layer-recompute adds to the list.
 TEST_F(MegatronImport, ReadsTheModulesThatAreRecomputed) {
   const Json named = Json::array({"layernorm", "moe_act"});

@@ -298,6 +298,8 @@ def llama3_70b_peft_config(peft_scheme="lora"):
 def llama3_70b_usual_config():
     cfg = llama3_70b_pretrain_config()
     cfg.peft = LoRA(target_modules=["linear_qkv"], dropout=0.1, a2a_experimental=True)
+    cfg.model.tp_comm_overlap_disable_qkv = True
+    cfg.model.activation_func_fp8_input_store = True
     return cfg
 
 def llama3_70b_dora_config():
@@ -325,6 +327,8 @@ TEST_F(RecipeFiles, MayTrainAdapters) {
   EXPECT_EQ(said_key(recipe("usual"), "training.lora_rank"), 32);
   EXPECT_EQ(said_key(recipe("usual"), "training.lora_dropout"), 0.1);
   EXPECT_EQ(said_key(recipe("usual"), "training.lora_a2a_experimental"), true);
+  EXPECT_EQ(said_key(recipe("usual"), "parallelism.tp_comm_overlap_disable_qkv"), true);
+  EXPECT_EQ(said_key(recipe("usual"), "training.activation_func_fp8_input_store"), true);
   EXPECT_EQ(said_key(recipe("usual"), "training.lora_target_modules"), Json{"linear_qkv"});
   EXPECT_TRUE(said_key(recipe("sft"), "training.lora_rank").is_null());
   for (const char* known : {"peft", "usual", "sft"}) {
