@@ -265,8 +265,8 @@ class Book {
     if (plan_.training.recompute != Recompute::kFull) return kept_formula();
     const bool divided =
         plan_.parallelism.sequence_parallel || plan_.training.distribute_saved_activations;
-    const LayerFormula input = {2 / (divided ? tensor_ : 1),
-                                of_ranks("2 s b h", divided ? kDivided : kWhole)};
+    LayerFormula input = {2 / (divided ? tensor_ : 1),
+                          of_ranks("2 s b h", divided ? kDivided : kWhole)};
     const int64_t number = plan_.training.recompute_num_layers;
     const int64_t layers = layers_of_chunk();
     if (plan_.training.recompute_method == RecomputeMethod::kBlock) return in_block(input, number);

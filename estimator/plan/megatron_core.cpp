@@ -9,12 +9,13 @@
 
 namespace estimator {
 
-int minor_version_of_core(std::string_view text) {
-  if (!text.starts_with("0.")) return -1;
-  text.remove_prefix(2);
+int minor_version_of_core(std::string_view version) {
+  if (!version.starts_with("0.")) return -1;
+  version.remove_prefix(2);
   int minor = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), minor);
-  const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const char* const behind = version.data() + version.size();
+  const auto [end, error] = std::from_chars(version.data(), behind, minor);
+  const std::string_view rest(end, static_cast<std::size_t>(behind - end));
   const bool is_patch = rest.starts_with('.') && is_digits(rest.substr(1));
   return error == std::errc() && (rest.empty() || is_patch) ? minor : -1;
 }

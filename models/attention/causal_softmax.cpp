@@ -45,7 +45,7 @@ at::Tensor future_keys_by_distance(int64_t sequence,
   at::Tensor distance = places.view({1, -1, 1}) - places;
   at::Tensor from_left = distance - sequence, from_right = distance + 0;
   at::Tensor future = not_within(from_left, from_right);
-  const at::Tensor of_all =
+  at::Tensor of_all =
       masked_sequences == 0
           ? future
           : at::logical_or(future, future.expand({masked_sequences, -1, -1}));  // the loader's
