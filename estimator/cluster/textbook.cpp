@@ -269,7 +269,7 @@ class Book {
                           of_ranks("2 s b h", divided ? kDivided : kWhole)};
     const int64_t number = plan_.training.recompute_num_layers;
     const int64_t layers = layers_of_chunk();
-    if (plan_.training.recompute_method == RecomputeMethod::kBlock) return in_block(input, number);
+    if (plan_.training.recompute_method == RecomputeMethod::kBlock) return in_block(input);
     if (number == 1) return input;
     const int64_t checkpoints = (layers + number - 1) / number;
     return {input.of_sbh * real(checkpoints) / real(layers),
@@ -281,9 +281,9 @@ class Book {
   }
 
   /// The mean of the layers of a chunk, of which the first ones keep their input alone.
-  LayerFormula in_block(const LayerFormula& input, int64_t number) const {
+  LayerFormula in_block(const LayerFormula& input) const {
     const int64_t layers = layers_of_chunk();
-    const int64_t again = std::min(number, layers);
+    const int64_t again = recomputed_layers(plan_.training, layers);
     const LayerFormula kept = kept_formula();
     return {(real(again) * input.of_sbh + real(layers - again) * kept.of_sbh) / real(layers),
             fmt::format(

@@ -396,11 +396,19 @@ bool recomputes(const Plan& plan, RecomputeModule module) {
   return std::find(named.begin(), named.end(), to_string(module)) != named.end();
 }
 
+int64_t recomputed_layers(const TrainingConfig& training, int64_t of_chunk) {
+  if (training.recompute != Recompute::kFull) return 0;
+  const bool is_block = training.recompute_method == RecomputeMethod::kBlock;
+  return is_block ? std::min(training.recompute_num_layers, of_chunk) : of_chunk;
+}
+
 namespace {
 
-bool is_in_block(const Plan& plan, const LayerNumber& layer) {
+bool runs_whole_again(const Plan& plan, const LayerNumber& layer) {
+  const TrainingConfig& t = plan.training;
   const bool predicts = layer.of_model >= plan.model.num_layers;
-  return !predicts && layer.of_chunk < plan.training.recompute_num_layers;
+  if (predicts) return t.recompute_method == RecomputeMethod::kUniform;
+  return layer.of_chunk < recomputed_layers(t, layer.of_chunk + 1);
 }
 
 }  // namespace
@@ -409,8 +417,7 @@ Recomputed recomputed(const Plan& plan, const LayerNumber& layer) {
   const TrainingConfig& t = plan.training;
   if (t.recompute == Recompute::kNone) return Recomputed::kNothing;
   if (t.recompute == Recompute::kFull) {
-    const bool is_one = t.recompute_method == RecomputeMethod::kUniform || is_in_block(plan, layer);
-    return is_one ? Recomputed::kLayer : Recomputed::kNothing;
+    return runs_whole_again(plan, layer) ? Recomputed::kLayer : Recomputed::kNothing;
   }
   if (!traits_of(t.framework).selective_by_operator) return Recomputed::kModules;
   if (t.selective_ac_option == kSelectiveByOperator) return Recomputed::kUnlistedOperators;

@@ -438,6 +438,9 @@ struct LayerNumber {
 /// of v0.2.2).
 Recomputed recomputed(const Plan& plan, const LayerNumber& layer);
 
+/// How many of a chunk's layers full recompute runs again; 0 without it.
+int64_t recomputed_layers(const TrainingConfig& training, int64_t of_chunk);
+
 /// How many layers are recomputed as one, from the input of the first.
 int64_t layers_of_checkpoint(const TrainingConfig& training);
 

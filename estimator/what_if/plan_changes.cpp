@@ -98,21 +98,13 @@ Proposal recompute(const Start& from, const char* text, Recompute kind) {
   return proposal;
 }
 
-/// The layers of each chunk that the plan recomputes as a whole.
-int64_t recomputed_layers(const Plan& plan, int64_t of_chunk) {
-  const TrainingConfig& t = plan.training;
-  if (t.recompute != Recompute::kFull) return 0;
-  const bool is_block = t.recompute_method == RecomputeMethod::kBlock;
-  return is_block ? std::min(t.recompute_num_layers, of_chunk) : of_chunk;
-}
-
 /// Full recompute of an eighth, a quarter and half of the layers of each chunk, which only
 /// Megatron-LM has, where `wanted` says so of the number of layers and that of the plan.
 Steps partial_recomputes(const Start& from, bool (*wanted)(int64_t layers, int64_t now)) {
   if (from.plan.training.framework != Framework::kMegatronLm) return {};
   const std::vector<int64_t> chunks = from.plan.layers_of_virtual_stages();
   const int64_t most = *std::max_element(chunks.begin(), chunks.end());
-  const int64_t now = recomputed_layers(from.plan, most);
+  const int64_t now = recomputed_layers(from.plan.training, most);
   Steps steps;
   int64_t before = 0;
   for (const int64_t part : {8, 4, 2}) {
